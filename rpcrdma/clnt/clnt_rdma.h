@@ -161,7 +161,7 @@ void rr_rcall_free_all(struct rr_link *l);
 void rr_rcall_finish(struct rr_closing *closing);
 
 /** rr_link_recv - rr_ep_ops.recv of a requester: processes a reply */
-void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+void rr_link_recv(struct rr_done *done, const struct rr_wc *wc);
 
 /** rr_link_pulled - the payload announced by a reply is in the sink; @status not OK: reading it failed */
 void rr_link_pulled(struct rr_rcall *rc, struct rr_recv_ctx *recv, enum rr_wc_status status);

@@ -223,15 +223,19 @@ static struct rr_rcall *call_of_reply(struct rr_link *l, const struct rr_hdr *h)
 	return call ? call->xprt : NULL;
 }
 
-void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc *wc)
+void rr_link_recv(struct rr_done *done, const struct rr_wc *wc)
 {
-	struct rr_link *l = ep->owner;
+	struct rr_recv_ctx *recv = rr_ep_take(done, wc);
 	struct rr_rcall *rcall = NULL;
+	struct rr_link *l;
 	struct rr_hdr h;
 	size_t hdr_bytes = 0;
 	bool no_reply;
 	int rc;
 
+	if (!recv)
+		return;
+	l = recv->ep->owner;
 	if (l->mode && l->mode->ops->recv(l, recv))
 		return;
 	rc = rr_hdr_decode(recv->buf, recv->len, &h, &hdr_bytes);

@@ -33,25 +33,24 @@ static void pump(struct rr_ep *ep);
 
 /* ---- receives ---- */
 
-void rr_ep_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc)
+struct rr_recv_ctx *rr_ep_take(struct rr_done *done, const struct rr_wc *wc)
 {
-	rc->ep = ep;
-	rc->len = wc->with_imm ? 0 : wc->byte_len; /* its bytes are elsewhere */
+	struct rr_recv_ctx *rc = container_of(done, struct rr_recv_ctx, done);
+	struct rr_ep *ep;
+
+	if (!rc->shared)
+		rc->ep->posted--;
+	else if (!rr_shared_take(rc, wc))
+		return NULL;
+	ep = rc->ep;
 	ep->held++;
 	if (wc->status != RR_WC_OK || ep->dead) {
 		ep_die(ep, wc->status);
 		rr_ep_repost(rc);
-		return;
+		return NULL;
 	}
-	ep->ops->recv(ep, rc, wc);
-}
-
-static void on_recv(struct rr_done *done, const struct rr_wc *wc)
-{
-	struct rr_recv_ctx *rc = container_of(done, struct rr_recv_ctx, done);
-
-	rc->ep->posted--;
-	rr_ep_recv(rc->ep, rc, wc);
+	rc->len = wc->with_imm ? 0 : wc->byte_len; /* its bytes are elsewhere */
+	return rc;
 }
 
 /* The endpoint has no posted receive that would report the end. */
@@ -176,7 +175,7 @@ static int add_recv(struct rr_ep *ep)
 		uncharge_recv(ep);
 		return err;
 	}
-	rc->done.fn = on_recv;
+	rc->done.fn = ep->ops->recv;
 	list_add_tail(&ep->recvs, &rc->all);
 	post_recv(rc);
 	return 0;

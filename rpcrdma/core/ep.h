@@ -4,8 +4,8 @@
  * ep.h - an endpoint: one queue pair with its receives and the accounting of its queues
  *
  * Operation:  Both sides use it. rr_ep_create() sets up a queue pair that was dialled or requested, and posts
- *             the first receives; the caller then connects or accepts. ops->recv delivers each message with its
- *             buffer, which rr_ep_repost() returns. rr_ep_post() sends work in order, a chain at a time. Chains
+ *             the first receives; the caller then connects or accepts. ops->recv takes each message with rr_ep_take(),
+ *             and rr_ep_repost() returns its buffer. rr_ep_post() sends work in order, a chain at a time. Chains
  *             that do not fit the send queue wait in a FIFO, so a full queue is never an error.
  *
  *                 up --(first error completion, flush, or rr_ep_disconnect)--> dead --> drained
@@ -56,8 +56,8 @@ struct rr_post {
 };
 
 struct rr_ep_ops {
-	/* A message of rc->len bytes is in rc->buf. Call rr_ep_repost(), now or later. */
-	void (*recv)(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+	/* A receive has completed: call rr_ep_take(), and rr_ep_repost() for what it returns, now or later. */
+	void (*recv)(struct rr_done *done, const struct rr_wc *wc);
 	void (*dead)(struct rr_ep *ep, enum rr_wc_status status);
 	void (*drained)(struct rr_ep *ep);
 	/* Allocates the buffer of a receive, of recv_bytes; also on the thread of rr_ep_create(). 0; -ENOBUFS, -ENOMEM */
@@ -140,6 +140,10 @@ static inline unsigned rr_ep_posted(const struct rr_ep *ep)
 	return ep->shared ? ep->nrecvs - MIN(ep->held, ep->nrecvs) : ep->posted;
 }
 
+/** rr_ep_take - takes a completed receive; first call of ops->recv
+ * Return: the receive, with a message of ->len bytes in ->buf for ->ep; NULL: none, the connection ends */
+struct rr_recv_ctx *rr_ep_take(struct rr_done *done, const struct rr_wc *wc);
+
 /** rr_ep_repost - returns a receive buffer to the device */
 void rr_ep_repost(struct rr_recv_ctx *rc);
 
@@ -164,25 +168,27 @@ void rr_ep_post(struct rr_ep *ep, struct rr_post *post);
  * Return: false: the device already has it and fn will run */
 bool rr_ep_unpost(struct rr_ep *ep, struct rr_post *post);
 
-/* For ep_shared.c: allocate a receive of @ep, or from the pool if that is NULL; free it; deliver a message. */
+/* For ep_shared.c: allocate a receive of @ep, or from the pool if that is NULL; free it. */
 must_check int rr_recv_get(struct rpcrdma_engine *e, struct rr_ep *ep, uint32_t bytes, struct rr_recv_ctx **ret);
 void rr_recv_put(struct rpcrdma_engine *e, struct rr_recv_ctx *rc);
-void rr_ep_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
 
 /* ep_shared.c */
 
 /** rr_shared_get - returns the shared receive queue of an engine's connections on @dev, creating it if necessary
+ * @recv: rr_ep_ops.recv of all its endpoints
  *
  * Return: 0; -EOPNOTSUPP: the device does not support it, or the queue is for messages of another length;
  * -ENOMEM; -ENOBUFS: no memory for messages; errors of the device.
  */
 must_check int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
-			     struct rr_shared **ret);
+			     void (*recv)(struct rr_done *done, const struct rr_wc *wc), struct rr_shared **ret);
 /** rr_shared_fini - destroys those of an engine, after its last endpoint */
 void rr_shared_fini(struct rpcrdma_engine *e);
 /** rr_shared_promise - changes the number of receives promised to the endpoints of @s by @n; any thread */
 void rr_shared_promise(struct rr_shared *s, int n);
 struct rr_srq *rr_shared_srq(const struct rr_shared *s);
 void rr_shared_put(struct rr_recv_ctx *rc);
+/* Sets rc->ep; false: the message has no endpoint. */
+bool rr_shared_take(struct rr_recv_ctx *rc, const struct rr_wc *wc);
 
 #endif

@@ -35,6 +35,7 @@ struct rr_shared {
 	struct rpcrdma_engine *engine;
 	struct rr_dev *dev;
 	struct rr_srq *srq;
+	void (*recv)(struct rr_done *done, const struct rr_wc *wc);
 	uint32_t recv_bytes;
 	size_t buf_bytes;            /* zone bytes of one receive */
 	unsigned total;              /* changed with .lock */
@@ -47,8 +48,6 @@ struct rr_shared {
 	struct list recvs;           /* rr_recv_ctx.all */
 	struct rpcrdma_timer timer;  /* the next check */
 };
-
-static void on_recv(struct rr_done *done, const struct rr_wc *wc);
 
 /* Adds @total to the number of receives and @promised to that of promises; both may be negative. */
 static void count(struct rr_shared *s, int total, int promised)
@@ -112,7 +111,7 @@ static int add(struct rr_shared *s, unsigned n)
 		if (rc)
 			break;
 		ctx->shared = s;
-		ctx->done.fn = on_recv;
+		ctx->done.fn = s->recv;
 		list_add_tail(&s->recvs, &ctx->all);
 		count(s, 1, 0);
 		rr_count_set(s->engine, shared_recvs, s->engine->stats.shared_recvs + 1);
@@ -162,20 +161,20 @@ static void on_look(struct rpcrdma_timer *timer)
 		look_in(s, s->engine->domain->pool_idle_ns);
 }
 
-static void on_recv(struct rr_done *done, const struct rr_wc *wc)
+bool rr_shared_take(struct rr_recv_ctx *rc, const struct rr_wc *wc)
 {
-	struct rr_recv_ctx *rc = container_of(done, struct rr_recv_ctx, done);
 	struct rr_shared *s = rc->shared;
 
 	s->posted--;
 	s->least = MIN(s->least, s->posted);
 	if (!wc->qp) {
 		post(s, rc);
-		return;
+		return false;
 	}
 	if (unlikely(is_low(s)))
 		refill(s);
-	rr_ep_recv(wc->qp->owner, rc, wc);
+	rc->ep = wc->qp->owner;
+	return true;
 }
 
 /** rr_shared_put - returns a receive */
@@ -212,7 +211,8 @@ static void destroy(struct rr_shared *s)
 	free_shared(s);
 }
 
-static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes, struct rr_shared **ret)
+static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
+		  void (*recv)(struct rr_done *done, const struct rr_wc *wc), struct rr_shared **ret)
 {
 	struct rr_srq_attr attr = { .pd = dev->pd, .recv_bytes = recv_bytes };
 	struct rr_shared *s;
@@ -228,6 +228,7 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	s->engine = e;
 	s->dev = dev;
 	s->recv_bytes = recv_bytes;
+	s->recv = recv;
 	s->buf_bytes = rr_pool_round(&e->domain->pools[RR_ZONE_RECVS], recv_bytes);
 	s->depth = attr.depth = MIN(SHARED_MAX, dev->fabric->attr.srq_wr_max);
 	s->timer.fn = on_look;
@@ -248,7 +249,8 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	return 0;
 }
 
-int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes, struct rr_shared **ret)
+int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
+		  void (*recv)(struct rr_done *done, const struct rr_wc *wc), struct rr_shared **ret)
 {
 	struct rr_shared *s;
 	int rc = 0;
@@ -258,7 +260,7 @@ int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	pthread_mutex_lock(&e->shared_lock);
 	s = e->shared[dev->idx];
 	if (!s) {
-		rc = create(e, dev, recv_bytes, &s);
+		rc = create(e, dev, recv_bytes, recv, &s);
 		if (!rc)
 			e->shared[dev->idx] = s;
 	} else if (s->recv_bytes != recv_bytes) {

@@ -171,7 +171,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	if (rc)
 		return rc;
 	if (!c->mode && attr->srq)
-		rc = rr_shared_get(c->base.engine, dev, ea.recv_bytes, &ea.shared);
+		rc = rr_shared_get(c->base.engine, dev, ea.recv_bytes, ea.ops->recv, &ea.shared);
 	if (rc && rc != -EOPNOTSUPP) /* without a shared queue it posts its own receives */
 		return rc;
 	if (ea.shared)

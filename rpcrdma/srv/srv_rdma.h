@@ -121,7 +121,7 @@ extern const struct rr_ep_ops rr_rconn_ep_ops;
 
 /* srv_recv.c */
 /** rr_srv_recv - rr_ep_ops.recv of a responder: checks a message and delivers its request */
-void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc);
 
 /** rr_srv_decode - rr_conn_ops.decode; Return: 0; -EBADMSG: the arguments do not decode, or a chunk matches none */
 int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args);

@@ -151,21 +151,38 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 
 /* ---- every message ---- */
 
+static void drop_request(struct rr_rreq *rr)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	struct rr_recv_ctx *rc = rr->rc;
+
+	rr->rc = NULL;
+	rr_srv_release(rr);
+	drop(c, rc); /* a receive that is held keeps the connection */
+}
+
 /* True if a reply follows the header. (RFC 8167 allows a peer to call or reply in the reverse direction.) */
 static bool is_reply(const struct rr_hdr *h, const uint8_t *msg, size_t len)
 {
 	return h->proc == RR_MSG && len >= 8 && get_be32(msg + 4) == RR_RPC_REPLY;
 }
 
-void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc)
+void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc)
 {
-	struct rr_rconn *c = ep->owner;
-	struct rpcrdma_engine *e = ep->engine;
+	struct rr_recv_ctx *rc = rr_ep_take(done, wc);
+	struct rpcrdma_engine *e;
+	struct rr_rconn *c;
 	struct rr_rreq *rr;
 	struct rr_hdr *h;
+	struct rr_ep *ep;
 	size_t hdr_len = 0, msg_len;
 	int err;
 
+	if (!rc)
+		return;
+	ep = rc->ep;
+	e = ep->engine;
+	c = ep->owner;
 	rr_conn_heard(&c->base);
 	if (c->mode && c->mode->ops->recv(c, rc, wc))
 		return;
@@ -177,17 +194,13 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 	h = &rr->hdr;
 	err = rr_hdr_decode(rc->buf, rc->len, h, &hdr_len);
 	if (err == -EMSGSIZE) {
-		rr->rc = NULL;
-		rr_srv_release(rr);
-		drop(c, rc);
+		drop_request(rr);
 		(void)rr_conn_bad(&c->base);
 		return;
 	}
 	if (err && h->proc == RR_ERROR) {
 		/* never reply to an error, even a malformed one: two peers could exchange errors endlessly */
-		rr->rc = NULL;
-		rr_srv_release(rr);
-		drop(c, rc);
+		drop_request(rr);
 		return;
 	}
 	if (err) {
@@ -196,9 +209,7 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 	}
 	msg_len = rc->len - hdr_len;
 	if (h->proc == RR_DONE || h->proc == RR_ERROR || is_reply(h, rc->buf + hdr_len, msg_len)) {
-		rr->rc = NULL;
-		rr_srv_release(rr);
-		drop(c, rc);
+		drop_request(rr);
 		return;
 	}
 	if (rr_chunk_check_reads(h, msg_len, c->base.svc->attr.call_bytes_max, &rr->reads) ||
@@ -217,9 +228,7 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 	}
 	if (!rr_credit_account_call(&c->account, ep->extra_recvs)) {
 		/* the call took a receive beyond its credits, or one that was about to be returned */
-		rr->rc = NULL;
-		rr_srv_release(rr);
-		drop(c, rc);
+		drop_request(rr);
 		rpcrdma_conn_close(&c->base);
 		return;
 	}
