@@ -255,8 +255,9 @@ MANDIR ?= $(PREFIX)/share/man
 # The leat command finds leat-dump from its own folder. Another setting compiles and links it again.
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
 DUMP_DIR := $(shell realpath -ms --relative-to='$(BINDIR)' '$(LIBEXECDIR)/leat')
+$(if $(DUMP_DIR),,$(error realpath finds no path from BINDIR ($(BINDIR)) to LIBEXECDIR ($(LIBEXECDIR))))
 $(shell echo '$(DUMP_DIR)' | cmp -s - $(O)/dump_dir || echo '$(DUMP_DIR)' >$(O)/dump_dir)
-$(O)/client/tools/dump.o: CPPFLAGS += -DDUMP_DIR='"$(DUMP_DIR)"'
+$(O)/client/tools/dump.o: override CPPFLAGS += -DDUMP_DIR='"$(DUMP_DIR)"'
 $(O)/client/tools/dump.o: $(O)/dump_dir
 endif
 

@@ -706,11 +706,11 @@ struct rpcrdma_xfer {
 };
 
 /** rpcrdma_req_pull - transfers bytes [off, off+len) of the arguments' payload into a buffer
- * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the pieces must be requested in order.
+ * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the transfers must be requested in order.
  *
  * Return: 0, done() follows; -EINVAL: outside the payload; -ENOTCONN; -ENOMEM.
  */
-int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *piece);
+int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *xfer);
 
 /** rpcrdma_req_sink - returns the caller's own memory for bytes [off, off+len) of the results' payload
  * The kernel may read a file into it; this process must not load from or store to it.
@@ -733,13 +733,13 @@ int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct
 int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
 		       int *cnt);
 
-/** rpcrdma_req_place - transfers a piece of the results' payload to where the caller wants it
- * In any order. The buffer belongs to the transport until piece->done, or the req's done. If the payload is part of
- * the reply (inline, Reply chunk, TCP), piece->done runs only after the reply.
+/** rpcrdma_req_place - transfers a part of the results' payload to where the caller wants it
+ * In any order. The buffer belongs to the transport until xfer->done, or the req's done. If the payload is part of
+ * the reply (inline, Reply chunk, TCP), xfer->done runs only after the reply.
  *
  * Return: 0; -EMSGSIZE: beyond req->room (end the req with rpcrdma_req_reject); -ENOTCONN; -ENOMEM.
  */
-int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_xfer *piece);
+int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_xfer *xfer);
 
 enum rpcrdma_accept_stat { /* RFC 5531 section 9 */
 	RPCRDMA_SUCCESS = 0,

@@ -84,14 +84,14 @@ static void send_call(struct lt_call *c);
 
 static const struct proc *proc_of(const struct lt_call *c)
 {
-	return c->rpc.prog == NFSACL_PROGRAM ? &acl_procs[c->proc] : &procs[c->proc];
+	return c->rpc.prog == NFSACL_PROGRAM ? &acl_procs[c->rpc.proc] : &procs[c->rpc.proc];
 }
 
 static void prepare_lists(struct lt_call *c)
 {
 	GETACL3res *res = c->rpc.res;
 
-	if (c->proc != NFSACLPROC3_GETACL)
+	if (c->rpc.proc != NFSACLPROC3_GETACL)
 		return;
 	res->GETACL3res_u.resok.acl.acl.acl_val = c->acl_room->access;
 	res->GETACL3res_u.resok.acl.dfacl.dfacl_val = c->acl_room->dflt;
@@ -114,7 +114,7 @@ static void prepare_results(struct lt_call *c)
 		prepare_lists(c);
 		return;
 	}
-	switch (c->proc) {
+	switch (c->rpc.proc) {
 	case NFSPROC3_LOOKUP:
 		((LOOKUP3res *)res)->LOOKUP3res_u.resok.object.data.data_val = c->fh_room;
 		break;
@@ -223,7 +223,6 @@ static void start_call(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t
 {
 	const struct proc *p;
 
-	c->proc = proc;
 	c->delay_ms = 0;
 	c->give_up_ns = c->m->url.soft ? lt_handle_now(c->m) + c->m->timeo_ms * NS_PER_MS : 0;
 	c->rpc.prog = prog;
@@ -262,7 +261,6 @@ void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32
 			 xdrproc_t decode, void *res, uint32_t reply_max,
 			 lt_call_done done)
 {
-	c->proc = proc;
 	c->status = 0;
 	c->rpc = (struct rpcrdma_call){
 		.prog = prog,
@@ -279,7 +277,7 @@ void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32
 
 const char *lt_call_name(const struct lt_call *c)
 {
-	return nfs3_proc_name(c->rpc.prog, c->proc);
+	return nfs3_proc_name(c->rpc.prog, c->rpc.proc);
 }
 
 const char *lt_call_cause(const struct lt_call *c)

@@ -58,7 +58,6 @@ struct lt_call {
 	struct leat *m;
 	char *fh_room;     /* memory for a handle in the results: NFS3_FHSIZE bytes */
 	struct lt_acl_room *acl_room; /* memory for lists in the results; NULL: no GETACL */
-	uint32_t proc;
 	uint32_t status;   /* nfsstat3 of the last reply; 0 if the RPC itself failed */
 	uint32_t delay_ms; /* before the next attempt after JUKEBOX */
 	uint64_t give_up_ns;

@@ -181,7 +181,7 @@ void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, l
 
 /** lt_walk_submit - starts the operation with the walk of its path; then next(op, err) as of lt_walk_start()
  *
- * Return: 0; -EINVAL: the operation has no path.
+ * Return: 0; -EINVAL: the operation has no path. It is freed, and cb.free has run.
  */
 int lt_walk_submit(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next);
 

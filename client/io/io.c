@@ -253,7 +253,7 @@ static bool subreq_read(struct lt_subreq *p)
 	uint32_t n = ok->data.length; /* <= p->len, the size of the sink */
 
 	if (n > p->len) {
-		lt_task_explain(&p->io->task, -EREMOTEIO, "READ", "%u bytes in answer to %u", n,
+		lt_task_explain(&p->io->task, -EREMOTEIO, "READ", "%u bytes in reply to %u", n,
 				p->len);
 		stop_at(p->io, p->off, -EREMOTEIO);
 		return true;

@@ -260,7 +260,7 @@ void lt_cache_sent(struct lt_call *call)
 /* Requires @call->status. */
 void lt_cache_reply(struct lt_call *call, int err)
 {
-	const struct row *row = call->rpc.prog == NFSACL_PROGRAM ? &acl_rows[call->proc] : &rows[call->proc];
+	const struct row *row = call->rpc.prog == NFSACL_PROGRAM ? &acl_rows[call->rpc.proc] : &rows[call->rpc.proc];
 	struct leat *m = call->m;
 	const struct feed f = {
 		.c = m->cache,

@@ -176,7 +176,7 @@ static bool ask_otherwise(struct lt_op *op, int err)
 	return true;
 }
 
-static void answered(struct lt_op *op, int err)
+static void replied(struct lt_op *op, int err)
 {
 	struct leat_dir *d = op->dir;
 	int rc = err ? err : take_entries(op);
@@ -187,7 +187,7 @@ static void answered(struct lt_op *op, int err)
 	if (rc) {
 		if (!err && rc == -EREMOTEIO)
 			lt_task_explain(&op->task, rc, lt_call_name(&op->call),
-					"an answer that makes no sense");
+					"a reply that makes no sense");
 		finish(op, rc < 0 ? rc : 0);
 		return;
 	}
@@ -206,7 +206,7 @@ static void ask(struct lt_op *op)
 		args->cookie = d->cookie;
 		memcpy(args->cookieverf, d->verf, sizeof(d->verf));
 		args->count = d->bytes;
-		lt_op_call_dir(op, NFSPROC3_READDIR, d->bytes + REPLY_SLACK, answered);
+		lt_op_call_dir(op, NFSPROC3_READDIR, d->bytes + REPLY_SLACK, replied);
 	} else {
 		READDIRPLUS3args *args = &op->args.readdirplus;
 
@@ -215,7 +215,7 @@ static void ask(struct lt_op *op)
 		memcpy(args->cookieverf, d->verf, sizeof(d->verf));
 		args->dircount = d->bytes;
 		args->maxcount = d->bytes;
-		lt_op_call_dir(op, NFSPROC3_READDIRPLUS, d->bytes + REPLY_SLACK, answered);
+		lt_op_call_dir(op, NFSPROC3_READDIRPLUS, d->bytes + REPLY_SLACK, replied);
 	}
 }
 

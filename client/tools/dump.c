@@ -5,7 +5,7 @@
  *
  * Operation:  An installation has it in a directory that is known relative to that of the leat command (DUMP_DIR), so that
  *             both may move together; the build tree has it beside the command. It runs with all rights of the user:
- *             it must be as hard to replace as the command itself.
+ *             only root and the owner of leat may be able to write to it. Directories are not checked.
  * Memory:     None.
  * Threads:    One.
  * Errors:     A message and status 1 if there is no such program, or others may have changed it.
@@ -27,7 +27,7 @@
 /* Return: -ENOENT; else a program's exit status, after a message. */
 static int run(const char *path, char **argv)
 {
-	int fd = open(path, O_PATH | O_CLOEXEC);
+	int fd = open(path, O_PATH); /* stays open: the interpreter of a script opens it again */
 	struct stat self, st;
 
 	if (fd < 0 && errno == ENOENT)

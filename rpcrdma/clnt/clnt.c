@@ -32,6 +32,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "clnt_int.h"
 #include "engine_int.h"
 #include "reg.h"
@@ -75,18 +76,9 @@ void rr_clnt_wanted(struct rpcrdma_clnt *c)
 	rr_clnt_due(c, c->retry_ns);
 }
 
-static uint32_t next_random(struct rpcrdma_clnt *c)
-{
-	/* xorshift: spreads clients over time, no security purpose */
-	c->random ^= c->random << 13;
-	c->random ^= c->random >> 17;
-	c->random ^= c->random << 5;
-	return c->random;
-}
-
 uint64_t rr_clnt_jitter(struct rpcrdma_clnt *c, uint64_t ns)
 {
-	return ns - ns / 4 + next_random(c) % (ns / 2 + 1);
+	return ns - ns / 4 + random_next(&c->random) % (ns / 2 + 1);
 }
 
 void rr_clnt_held_up(struct rpcrdma_clnt *c, const char *why)
@@ -352,7 +344,7 @@ int rr_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *att
 		return rc;
 	}
 	c->next_xid = random[0];
-	c->random = random[1] | 1;
+	c->random = random[1];
 	c->retry_ns = c->down_ns = clock_now_ns();
 	rr_clnt_due(c, c->retry_ns);
 	*ret = c;

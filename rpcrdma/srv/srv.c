@@ -485,7 +485,7 @@ static void reply(struct rpcrdma_req *req, const struct rr_reply *a, void (*done
 {
 	struct rr_req *r = req_of(req);
 
-	TRACE3(req_answer, r, r->pub.xid, a->kind);
+	TRACE3(req_reply, r, r->pub.xid, a->kind);
 	r->ended = true;
 	r->done = done;
 	r->done_arg = arg;

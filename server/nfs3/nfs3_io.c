@@ -55,7 +55,7 @@ static bool may_certainly(const struct req *r)
 	return !creds_can_assume() || r->creds.uid == 0 || r->creds.uid == call->stx.stx_uid;
 }
 
-static enum prog_begin answer(struct req *r, nfsstat3 status)
+static enum prog_begin reply_now(struct req *r, nfsstat3 status)
 {
 	nfs3_fail_status(r, status);
 	return PROG_REPLY;
@@ -137,11 +137,11 @@ static enum prog_begin take_opened(struct req *r)
 	struct nfs_call *call = nfs_call(r);
 
 	if (call->err)
-		return answer(r, nfs3_conv_status(r, call->err));
+		return reply_now(r, nfs3_conv_status(r, call->err));
 	if (!call->file)
 		keep_opened(r);
 	if (!call->file)
-		return answer(r, NFS3ERR_JUKEBOX);
+		return reply_now(r, NFS3ERR_JUKEBOX);
 	fdcache_learn(call->file, nfs3_user(r), &call->looked, &call->stx, is_write(r));
 	return PROG_MOVE;
 }
@@ -166,9 +166,9 @@ static enum prog_begin find_file(struct req *r)
 	err = call->file ? look(r, &call->stx) : -EAGAIN;
 	if (err != -EAGAIN) {
 		if (err)
-			return answer(r, nfs3_conv_status(r, err));
+			return reply_now(r, nfs3_conv_status(r, err));
 		if (!call->stx.stx_nlink)
-			return answer(r, NFS3ERR_STALE);
+			return reply_now(r, NFS3ERR_STALE);
 		if (may_certainly(r) || fdcache_may(call->file, nfs3_user(r), &call->stx, is_write(r))) {
 			nfs_count(r->reactor, file_hits);
 			return PROG_MOVE;
@@ -332,7 +332,7 @@ void nfs3_io_write_finish(struct req *r)
 
 /* ---- COMMIT ------------------------------------------------------------------------------- */
 
-static void answer_commit(struct req *r)
+static void reply_commit(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	COMMIT3resok *ok = &call->res.commit.COMMIT3res_u.resok;
@@ -372,7 +372,7 @@ void nfs3_io_commit_finish(struct req *r)
 	fdcache_cleaned(call->file, call->sync_seq);
 	if (!call->args.commit.count)
 		tell_synced(r);
-	answer_commit(r);
+	reply_commit(r);
 }
 
 /* An invalid range means the whole file. */
@@ -386,7 +386,7 @@ enum prog_begin nfs3_io_commit_begin(struct req *r)
 	if (next != PROG_MOVE)
 		return next;
 	if (call->exp->conf.async) { /* the file stays dirty until the cache has it synced */
-		answer_commit(r);
+		reply_commit(r);
 		return PROG_REPLY;
 	}
 	if (!add_u64(a->offset, a->count, &end) || end > INT64_MAX)

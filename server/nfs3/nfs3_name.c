@@ -26,7 +26,7 @@ _Static_assert(sizeof(MKDIR3res) == sizeof(CREATE3res) &&
 	       "four results of one form");
 
 /* @m: the created object, if @err is 0 */
-static void answer_made(struct req *r, const struct fh_obj *dir, int err, struct vfs_made *m)
+static void reply_made(struct req *r, const struct fh_obj *dir, int err, struct vfs_made *m)
 {
 	struct nfs_call *call = nfs_call(r);
 	CREATE3res *res = &call->res.create;
@@ -75,7 +75,7 @@ void nfs3_create(struct req *r)
 	if (!err)
 		err = vfs_create(call->exports->exports->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
 				 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &call->made);
-	answer_made(r, &dir, err, &call->made);
+	reply_made(r, &dir, err, &call->made);
 	fh_close(&call->made.obj); /* its attributes are still needed */
 	if (call->res.status != NFS3_OK || !call->res.create.CREATE3res_u.resok.obj.handle_follows || !call->keeps)
 		vfs_made_close(&call->made);
@@ -121,7 +121,7 @@ void nfs3_mkdir(struct req *r)
 	err = nfs3_conv_sattr(&a->attributes, &sa);
 	if (!err)
 		err = vfs_mkdir(call->exports->exports->fhs, &dir, a->where.name, &sa, &r->creds, &m);
-	answer_made(r, &dir, err, &m);
+	reply_made(r, &dir, err, &m);
 	vfs_made_close(&m);
 	fh_close(&dir);
 }
@@ -166,7 +166,7 @@ void nfs3_symlink(struct req *r)
 	if (!err)
 		err = vfs_symlink(call->exports->exports->fhs, &dir, a->where.name, call->mem.path, &sa, &r->creds,
 				  &m);
-	answer_made(r, &dir, err, &m);
+	reply_made(r, &dir, err, &m);
 	vfs_made_close(&m);
 	fh_close(&dir);
 }
@@ -218,7 +218,7 @@ void nfs3_mknod(struct req *r)
 	case NF3BLK:
 	case NF3SOCK:
 	case NF3FIFO:
-		answer_made(r, &dir, make_node(r, &dir, &m), &m);
+		reply_made(r, &dir, make_node(r, &dir, &m), &m);
 		break;
 	default:
 		call->res.status = NFS3ERR_BADTYPE;

@@ -73,6 +73,12 @@ mv "$root/libexec/leat/leat-dump" "$work/dump"
 grep -q 'cannot run leat-dump: neither .*/libexec/leat/leat-dump nor ' "$work/out" || fail "leat dump: $(cat "$work/out")"
 mv "$work/dump" "$root/libexec/leat/leat-dump"
 
+mv "$root/libexec/leat/leat-dump" "$root/libexec/leat/real-dump"
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$root/libexec/leat/real-dump" >"$root/libexec/leat/leat-dump"
+chmod 755 "$root/libexec/leat/leat-dump"
+"$root/bin/leat" dump tests/vectors/kernel-session.pcap | grep -q ' REPLY ' || fail 'leat dump, as a script'
+mv "$root/libexec/leat/real-dump" "$root/libexec/leat/leat-dump"
+
 # It must be as hard to replace as leat itself.
 refused() {
 	"$root/bin/leat" dump tests/vectors/kernel-session.pcap >"$work/out" 2>&1 && fail "leat dump runs $1"
@@ -110,6 +116,8 @@ quiet_make -C "$work/tree" install DESTDIR="$work/other" LIBEXECDIR=/usr/lib/our
 mv "$work/other" "$work/moved"
 [ -x "$work/moved/usr/lib/our-helpers/leat/leat-dump" ] || fail 'leat-dump is not in LIBEXECDIR'
 "$work/moved/usr/bin/leat" dump tests/vectors/kernel-session.pcap | grep -q ' REPLY ' || fail 'leat dump, from LIBEXECDIR'
+make -C "$work/tree" -n V=1 -W client/tools/dump.c CPPFLAGS=-DX LIBEXECDIR=/usr/lib/our-helpers \
+	build/obj/default/client/tools/dump.o 2>&1 | grep -q 'DUMP_DIR=.*our-helpers/leat' || fail 'LIBEXECDIR, beside CPPFLAGS'
 
 for lib in leat:leat_ rpcrdma:rpcrdma_; do
 	out=$(nm -D --defined-only "$root/lib/lib${lib%%:*}.so" | awk '$2 != "A" { print $3 }' | grep -v "^${lib#*:}") &&

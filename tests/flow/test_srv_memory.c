@@ -255,7 +255,7 @@ static void build_nonsense(const struct region *r)
 	for (uint32_t n = roll(4); n > 0; n--) {
 		uint32_t at = roll((uint32_t)m.raw_len);
 
-		m.raw[at] = roll(3) ? (uint8_t)roll(256) : (uint8_t)(m.raw[at] ^ 1u << roll(8));
+		m.raw[at] = (uint8_t)(roll(3) ? roll(256) : m.raw[at] ^ 1u << roll(8));
 	}
 	if (!roll(4))
 		m.raw_len = roll((uint32_t)m.raw_len + 1);

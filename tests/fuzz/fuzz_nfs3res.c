@@ -78,7 +78,7 @@ static void choose(struct codec *c, uint8_t n)
 
 static bool decode(struct codec *c, struct rr_stream *s)
 {
-	struct lt_call call = { .fh_room = c->fh, .proc = c->proc };
+	struct lt_call call = { .fh_room = c->fh, .rpc.proc = c->proc };
 
 	memset(&c->res, 0, sizeof(c->res));
 	if (c->proc < ARRAY_SIZE(procs)) {

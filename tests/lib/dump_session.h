@@ -3,7 +3,7 @@
  *
  * dump_session.h - a conversation, captured without a network, that a test may spoil in one place
  *
- * session_make() plays a client and a server that keep all rules and has rpcrdma/local/capture.c write down
+ * session_make() plays a client and a server that keep all rules and has rpcrdma/filters/capture.c write down
  * what a wire would have carried. A doctor sees each message and transfer before that, and may change
  * it; the image can be changed afterwards.
  */

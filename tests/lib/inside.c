@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * server_look.c - what a server in this process counts and holds
+ * inside.c - what a server in this process counts and holds
  */
 #include "inside.h"
 

@@ -244,8 +244,11 @@ static bool pins_copy(const struct rr_mr *mr, int fd, uint64_t addr, uint64_t of
 
 int pins_push(struct rr_fabric *fabric)
 {
-	struct pins *p = calloc(1, sizeof(*p));
+	struct pins *p;
 
+	if (rr_filter_find(fabric, pins_name))
+		return 0;
+	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_init(&p->lock, NULL);

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "bench_file.h"
 #include "signals.h"
 
@@ -54,7 +55,7 @@ static int fill(struct leat *m, struct leat_file *f, uint64_t size)
 		ssize_t n;
 
 		for (size_t i = 0; i < FILL_BYTES / sizeof(*buf); i++)
-			buf[i] = bench_random(&word);
+			buf[i] = random_next(&word);
 		n = tool_interrupted() ? -EINTR : leat_pwrite(f, buf, len, off);
 		if (n != (ssize_t)len)
 			rc = n < 0 ? (int)n : -EIO;

@@ -11,15 +11,6 @@
 
 #include "tool.h"
 
-/** bench_random - xorshift64: repeatable, and random enough for disks; @state is not 0 */
-static inline uint64_t bench_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 /** bench_add_counters - adds copies and registrations between @before and @after to @sum */
 void bench_add_counters(struct leat_stats *sum, const struct leat_stats *before, const struct leat_stats *after);
 

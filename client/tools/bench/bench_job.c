@@ -22,6 +22,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "bench.h"
 
 #define LOOK_MS 100               /* interval of checks for an interrupt */
@@ -86,7 +87,7 @@ static uint64_t next_offset(struct bench_job *job)
 	uint64_t blocks = plan->size / plan->block;
 
 	if (plan->kind->random)
-		return bench_random(&job->random) % blocks * plan->block;
+		return random_next(&job->random) % blocks * plan->block;
 	return job->next_off++ % blocks * plan->block;
 }
 
@@ -229,7 +230,7 @@ static int alloc_slots(struct bench_job *job)
 			uint64_t *word = s->buf;
 
 			for (size_t w = 0; w < plan->block / sizeof(*word); w++)
-				word[w] = bench_random(&job->random);
+				word[w] = random_next(&job->random);
 		}
 	}
 	return rc;
@@ -251,7 +252,7 @@ static int prepare(struct bench_job *job)
 	const struct bench_plan *plan = job->plan;
 	int rc, flags = !plan->kind->writes ? O_RDONLY : plan->sync ? O_RDWR | O_SYNC : O_RDWR;
 
-	job->random = UINT64_C(0x9e3779b97f4a7c15) * (job->number + 1);
+	job->random = (uint64_t)job->number << 40; /* far apart, as the sequences are */
 	if (plan->kind->data)
 		job->next_off = plan->size / plan->block / plan->jobs * job->number;
 	rc = tool_mount(plan->url, &opts, &job->m);

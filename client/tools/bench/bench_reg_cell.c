@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/random.h"
 #include "bench_reg.h"
 
 #define PAGE ((uint64_t)4096)
@@ -125,7 +126,7 @@ static int set_up(struct reg_job *job)
 	struct leat_info info;
 	int rc;
 
-	job->random = UINT64_C(0x9e3779b97f4a7c15) * (job->number + 1);
+	job->random = (uint64_t)job->number << 40; /* far apart, as the sequences are */
 	job->mem_bytes = job->buffers * stride(cell);
 	/* the limit here is entries, not bytes */
 	opts.reg_bytes = job->mem_bytes + SPARE_BYTES;
@@ -156,7 +157,7 @@ static void take_down(struct reg_job *job)
 
 static uint64_t next_random(struct reg_job *job)
 {
-	return bench_random(&job->random) >> 11;
+	return random_next(&job->random) >> 11;
 }
 
 static unsigned next_buffer(struct reg_job *job)
