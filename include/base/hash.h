@@ -11,9 +11,9 @@
  *             The table keeps its size unless the caller grows it. hash_first() and hash_next() return the nodes
  *             of one hash; the caller compares the keys.
  *
- *             Two tables are not of this kind. server/fs/dir_ctime.c keeps one number for all directories of a bucket.
+ *             These tables are not of this kind. server/fs/dir_ctime.c keeps one number for all directories of a bucket.
  *             rpcrdma/base/account.c is searched under the lock of all connections and by keys that a peer may
- *             choose; a tree needs no secret for that.
+ *             choose; a tree needs no secret for that. rpcrdma/verbs/verbs_mem.c has lists by key, of a few each.
  * Memory:     The array of chains. Nodes are embedded in their owners' structures, which the table never owns.
  * Threads:    The user serializes access.
  * Errors:     -ENOMEM at creation. A table that cannot grow still works, but slower.

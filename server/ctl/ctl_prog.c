@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/wire.h"
 #include "cm.h"
 #include "ctl_where.h"
@@ -75,13 +76,10 @@ static void add_instance(struct list_of_stats *l, const struct server *srv)
 static void add_process(struct list_of_stats *l)
 {
 	struct rusage ru;
-	uint64_t us;
 
 	if (getrusage(RUSAGE_SELF, &ru))
 		return;
-	us = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000u +
-	     (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
-	add(l, "cpu_us", us);
+	add(l, "cpu_us", machine_own_cpu_us());
 	add(l, "max_rss_kib", (uint64_t)ru.ru_maxrss);
 }
 

@@ -17,9 +17,9 @@
  *                                        buffer
  *     NEED_BUF  PULLED    unit_need_buf  WRITE: the data came with the message, or is used where it is
  *     NEED_BUF  TO_PULL   unit_need_buf  it has a buffer
- *     NEED_BUF  DONE      unit_need_buf  PULL: the data came with the message. Or the payload is discarded
+ *     NEED_BUF  DONE      unit_need_buf  PULL: the data came with the message. Or the payload is discarded, or an error
  *     WAIT_BUF  NEED_BUF  on_buf         there may be a buffer
- *     TO_PULL   PULLING   unit_pull      the transport has begun
+ *     TO_PULL   PULLING   unit_pull      the transport has begun; if it refuses at once, as on_pulled
  *     PULLING   PULLED    on_pulled      WRITE: the data has arrived
  *     PULLING   DONE      on_pulled      PULL: the data has arrived. Or the transfer has failed
  *     PULLED    TO_DISK   unit_pulled    place_move() was called

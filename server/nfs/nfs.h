@@ -60,7 +60,7 @@ struct nfs_server {
  *   group_waits      calls that waited for their user's groups
  *   file_hits, file_misses   READ, WRITE, COMMIT: were descriptor and permission in the cache?
  *   sync_failed      failed syncs: the write verifier changes
- *   refused          calls by peers that no export admits */
+ *   refused          calls for an export that does not admit their peer */
 #define NFS_COUNTERS(SUM) SUM(group_waits) SUM(file_hits) SUM(file_misses) SUM(sync_failed) SUM(refused)
 
 /* Only the thread of the reactor writes; any thread may read. */

@@ -221,7 +221,7 @@ static struct fdcache_entry *keep_found(struct req *r)
 
 	memcpy(fh.data, call->args.fh.data.data_val, fh.len);
 	o->fd = -1; /* the cache owns it, even on failure */
-	return fdcache_insert(call->re->files.paths, &fh, &file, makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
+	return fdcache_insert(call->re->files.paths, &fh, &file, stx_dev(&o->stx),
 			      o->stx.stx_ino);
 }
 
@@ -234,7 +234,7 @@ static struct fdcache_entry *find_kept(struct req *r)
 	const nfs_fh3 *fh = &call->args.fh;
 	struct fdcache_entry *e = fdcache_find(call->re->files.paths, fh->data.data_val, fh->data.data_len, false);
 
-	if (!e || (e->ino == stx->stx_ino && e->dev == makedev(stx->stx_dev_major, stx->stx_dev_minor)))
+	if (!e || (e->ino == stx->stx_ino && e->dev == stx_dev(stx)))
 		return e;
 	fdcache_put(e);
 	return NULL;

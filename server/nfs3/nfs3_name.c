@@ -96,7 +96,7 @@ void nfs3_create_finish(struct req *r)
 	memcpy(fh.data, obj->post_op_fh3_u.handle.data.data_val, fh.len);
 	store_adopt(&call->exp->volume, call->made.fd, true, &file);
 	e = files_keep(&call->re->files, &fh, &file,
-			      makedev(call->made.obj.stx.stx_dev_major, call->made.obj.stx.stx_dev_minor),
+			      stx_dev(&call->made.obj.stx),
 			      call->made.obj.stx.stx_ino);
 	call->made.fd = -1; /* the cache owns it, even on failure */
 	if (!e)

@@ -28,15 +28,18 @@
  *     IDENTIFYING  REPLYING     state_identifying refused
  *     ADMITTING    ADMITTING    state_admitting   no memory for long results, or no slot
  *     ADMITTING    DUPCHECK     state_admitting   non-idempotent
+ *     ADMITTING    REPLYING     state_admitting   no memory for long results, now or later
  *     PULLING      PULLING      state_pulling     the payload is on its way, or waits for a buffer
  *     PULLING      DUPCHECK     state_pulling     the payload is complete, or (overlap) its first unit is
  *     PULLING      REPLYING     state_pulling     the pull failed
  *     DUPCHECK     DUPCHECK     state_dupcheck    no slot, or the original request is being executed and this one has
  *                                                 joined it
- *     DUPCHECK     REPLYING     state_dupcheck    duplicate: it gets the original reply
+ *     DUPCHECK     REPLYING     state_dupcheck    duplicate: it gets the original reply, or none if the original was not
+ *                                                 executed and its own payload is gone; or no memory for its entry
  *     RUNNING      REPLYING     on_worked         the worker has the results
  *     MOVING       MOVING       state_moving      operations are in flight
- *     MOVING       REPLYING     state_moving      all operations have ended
+ *     MOVING       REPLYING     state_moving      all operations have ended: results, a refusal, or no reply if its
+ *                                                 payload was lost with the connection
  *     ADMITTING, DUPCHECK, RUNNING, by execute():
  *                  RUNNING                        work; or begin() needs a worker (a file must be opened), or waits
  *                                                 (until other files are closed)

@@ -63,7 +63,7 @@ struct store_file {
 	struct store_direct direct;
 	uint64_t fs; /* st_dev of its volume */
 	uint64_t dev, ino; /* identifies the file on all reactors, for syncs and queues; the owner sets them */
-	struct store_io *opening; /* operations that wait for STORE_DIRECT_OPENING, oldest first */
+	struct store_io *opening; /* newest of a circle of operations that wait for STORE_DIRECT_OPENING; NULL: none */
 	pthread_rwlock_t syncs; /* store_file.c. Do not copy a structure that is in use. */
 };
 
@@ -103,7 +103,7 @@ struct store_io {
 	struct list link; /* in a queue of its store */
 	uint32_t head;	 /* bytes that are done already: the operation continues there */
 	/* private to store_aio.c */
-	struct store_io *next;	    /* in file->opening */
+	struct store_io *next;	    /* in file->opening: the one after it; of the newest, the oldest */
 	struct store_direct direct; /* copy of the file's, for a worker */
 	uint32_t ext_head, ext_tail; /* bytes of pad_head and pad_tail that are overwritten */
 	uint32_t end;		    /* parts in flight: all bytes before it are good */

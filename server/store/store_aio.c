@@ -444,12 +444,13 @@ static void run_open(struct worker_job *job)
 
 static void on_open(struct worker_job *job)
 {
-	struct store_io *io = container_of(job, struct store_io, job), *w;
-	struct store_file *f = io->file;
+	struct store_io *io = container_of(job, struct store_io, job);
+	struct store_io *newest = io->file->opening, *w = newest ? newest->next : NULL, *next;
 
-	f->direct = io->direct;
-	while ((w = f->opening)) {
-		f->opening = w->next;
+	io->file->direct = io->direct;
+	io->file->opening = NULL;
+	for (; w; w = next) {
+		next = w == newest ? NULL : w->next;
 		if (start(aio_of(w->store), w))
 			w->done(w);
 	}
@@ -466,7 +467,7 @@ static bool wants_direct(const struct data_conf *conf, const struct store_io *io
 static int aio_submit(struct store *s, struct store_io *io)
 {
 	struct store_direct *d = &io->file->direct;
-	struct store_io **last = &io->file->opening;
+	struct store_io **newest = &io->file->opening;
 
 	if (!wants_direct(s->volume->data, io))
 		return store_cached_ops.submit(s, io);
@@ -478,10 +479,10 @@ static int aio_submit(struct store *s, struct store_io *io)
 		return 0;
 	}
 	if (d->state == STORE_DIRECT_OPENING) {
-		while (*last)
-			last = &(*last)->next;
-		io->next = NULL;
-		*last = io;
+		io->next = *newest ? (*newest)->next : io;
+		if (*newest)
+			(*newest)->next = io;
+		*newest = io;
 		return 0;
 	}
 	return start(aio_of(s), io);
