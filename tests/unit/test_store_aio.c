@@ -301,6 +301,28 @@ static void destroyed_by_its_last(void **state)
 	assert_int_equal(io.res, BLOCK);
 }
 
+/* The first one opens the direct descriptor; the others wait until it is open. */
+static void many_wait_for_the_open(void **state)
+{
+	enum { N = 5 };
+	struct iovec iov[N];
+	struct store_io io[N];
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++) {
+		iov[i] = (struct iovec){ mem + i * BLOCK, BLOCK };
+		io[i] = (struct store_io){ .op = STORE_READ, .iov = &iov[i], .iovcnt = 1, .off = i * BLOCK, .bytes = BLOCK,
+					   .size_hint = SIZE };
+		store_rig_begin(&g, &io[i]);
+		assert_int_equal(g.file.direct.state, STORE_DIRECT_OPENING);
+	}
+	for (unsigned i = 0; i < N; i++) {
+		store_rig_wait(&g, &io[i]);
+		assert_int_equal(io[i].res, BLOCK);
+	}
+	assert_memory_equal(mem, shadow, N * BLOCK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +337,7 @@ int main(void)
 		direct_test(two_stores_one_file),
 		direct_test(destroyed_by_its_last),
 		direct_test(never_used),
+		direct_test(many_wait_for_the_open),
 		cmocka_unit_test(writes_are_by_workers),
 		cmocka_unit_test(a_slow_file_system_is_for_workers),
 	};
