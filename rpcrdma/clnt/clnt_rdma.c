@@ -104,7 +104,8 @@ static void link_end(struct rr_link *l)
 {
 	struct rpcrdma_clnt *c = l->clnt;
 	int err = l->err ? l->err : -ECONNRESET;
-	bool again = l->reg && l->reg->windows && atomic_load(&l->dev->windows) == RR_WINDOWS_BROKEN;
+	bool again = c && c->state == RPCRDMA_CLNT_CONNECTING && l->reg && l->reg->windows &&
+		     atomic_load(&l->dev->windows) == RR_WINDOWS_BROKEN;
 	char why[sizeof(l->why)];
 
 	if (!end_calls(l)) {

@@ -248,8 +248,8 @@ void rr_windows_flush(struct rr_windows *ws)
 	on_flush(&ws->flush);
 }
 
-/* The bind may fail because its window is gone: that says nothing about the device. */
-static void on_revoked_bind(struct rr_post *post, enum rr_wc_status status)
+/* The trial may fail because its window is gone: that says nothing about the device. */
+static void on_revoked(struct rr_post *post, enum rr_wc_status status)
 {
 	(void)post;
 	(void)status;
@@ -259,7 +259,7 @@ void rr_windows_revoke(struct rr_windows *ws)
 {
 	if (!ws)
 		return;
-	ws->trial_bind.fn = on_revoked_bind;
+	ws->trial_bind.fn = ws->trial.fn = on_revoked;
 	list_for_each(node, &ws->all) {
 		struct rr_window *w = list_entry(node, struct rr_window, all);
 
@@ -302,6 +302,8 @@ static void on_trial(struct rr_post *post, enum rr_wc_status status)
 {
 	struct rr_windows *ws = container_of(post, struct rr_windows, trial);
 
+	if (status == RR_WC_LOCAL) /* of no use either, if windows cannot be invalidated */
+		atomic_store(&ws->ep->dev->windows, RR_WINDOWS_BROKEN);
 	if (status != RR_WC_OK)
 		return; /* the connection is dead too, and the window ends with it */
 	ws->tried->state = WINDOW_FREE;

@@ -107,6 +107,16 @@ static void is_broken(void **state)
 	assert_int_equal(c->ready, 0);
 }
 
+static void cannot_invalidate(void **state)
+{
+	struct ctx *c = *state;
+
+	posted[0]->fn(posted[0], RR_WC_OK);
+	posted[1]->fn(posted[1], RR_WC_LOCAL);
+	assert_int_equal(atomic_load(&c->dev.windows), RR_WINDOWS_BROKEN);
+	assert_int_equal(c->ready, 0);
+}
+
 /* A broken connection, or a client that ends while the bind is in flight: the device is tried again. */
 static void says_nothing(void **state)
 {
@@ -116,7 +126,7 @@ static void says_nothing(void **state)
 	assert_int_equal(atomic_load(&c->dev.windows), RR_WINDOWS_UNTRIED);
 	rr_windows_revoke(c->windows);
 	posted[0]->fn(posted[0], RR_WC_LOCAL);
-	posted[1]->fn(posted[1], RR_WC_FLUSHED);
+	posted[1]->fn(posted[1], RR_WC_LOCAL);
 	assert_int_equal(atomic_load(&c->dev.windows), RR_WINDOWS_UNTRIED);
 	assert_int_equal(c->ready, 0);
 }
@@ -126,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(works, setup, teardown),
 		cmocka_unit_test_setup_teardown(is_broken, setup, teardown),
+		cmocka_unit_test_setup_teardown(cannot_invalidate, setup, teardown),
 		cmocka_unit_test_setup_teardown(says_nothing, setup, teardown),
 	};
 
