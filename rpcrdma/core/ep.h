@@ -147,7 +147,7 @@ struct rr_recv_ctx *rr_ep_take(struct rr_done *done, const struct rr_wc *wc);
 /** rr_ep_repost - returns a receive buffer to the device */
 void rr_ep_repost(struct rr_recv_ctx *rc);
 
-/** rr_ep_repost_packed - rr_ep_repost(), but first tries to exchange its buffer for one in a fuller chunk */
+/** rr_ep_repost_packed - rr_ep_repost(), but first tries to exchange its buffer for one in a fuller segment */
 void rr_ep_repost_packed(struct rr_recv_ctx *rc);
 
 /** rr_ep_retire - frees a receive buffer instead: one receive less */

@@ -11,7 +11,7 @@
  *             for data as few.
  *
  *             Memory comes in segments of buffers of one class (4 KiB ... 4 MiB, limited so that a zone holds
- *             several of its largest). Chunks are populated, in huge pages if available, and registered with
+ *             several of its largest). Segments are populated, in huge pages if available, and registered with
  *             every open device for local access only: no steering tag of the pool exists. At a zone's limit,
  *             completely free segments of its other classes are freed first; then the request waits for its turn
  *             (pool_wait.c). Completely free segments that are unused for a while are freed too: a burst does not
@@ -39,9 +39,9 @@
 #include "engine_int.h"
 #include "pool.h"
 
-#define CHUNK_BYTES ((size_t)4 << 20)
+#define SEGMENT_BYTES ((size_t)4 << 20)
 #define TRIM_MOST 256u /* upper bound of the segments freed in one pass: the lock is held */
-#define SMALL_CHUNK_BYTES ((size_t)64 << 10) /* for messages: a single connection pins little; and for an arena */
+#define SMALL_SEGMENT_BYTES ((size_t)64 << 10) /* for messages: a single connection pins little; and for an arena */
 #define HUGE_BYTES ((size_t)2 << 20)
 #define OF_THE_FREE 3u /* a client may hold the free part times this: alone two thirds of the pool, ... */
 #define OF_THE_FREE_CONNS 3u /* ... and three quarters of the initial needs of connections */
@@ -197,7 +197,7 @@ static size_t single_bytes(const struct rr_pool *pool)
 static size_t segment_size_for(const struct rr_pool *pool, unsigned class)
 {
 	bool small = pool->msgs || pool->arena;
-	size_t bytes = MAX(small ? SMALL_CHUNK_BYTES : CHUNK_BYTES, class_bytes(class));
+	size_t bytes = MAX(small ? SMALL_SEGMENT_BYTES : SEGMENT_BYTES, class_bytes(class));
 
 	if (pool->far)
 		return pool->bytes_max;
@@ -456,7 +456,7 @@ static struct rr_buf *take_from(struct rr_pool_segment *c)
 }
 
 /* Can another segment be split within the limit? Huge pages are preferred to free single buffers. */
-static bool has_room_to_cut(const struct rr_pool *pool, unsigned class)
+static bool has_room_to_split(const struct rr_pool *pool, unsigned class)
 {
 	size_t bytes = segment_size_for(pool, class);
 
@@ -473,11 +473,11 @@ static struct rr_pool_segment *first_free(const struct list *segments)
 /* fully lent segments are last in their list */
 int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class, struct rr_buf **ret)
 {
-	const struct list *cut = &pool->segments[class], *single = cut + RR_POOL_CLASSES;
-	struct rr_pool_segment *c = first_free(cut);
+	const struct list *split = &pool->segments[class], *single = split + RR_POOL_CLASSES;
+	struct rr_pool_segment *c = first_free(split);
 	int rc = 0;
 
-	if (!c && !has_room_to_cut(pool, class))
+	if (!c && !has_room_to_split(pool, class))
 		c = first_free(single);
 	if (!c) {
 		rc = segment_add(d, pool, class, &c);

@@ -5,7 +5,7 @@
  *
  * Operation:  Without an arena, segments come and go, each with a registration for every device. With an arena,
  *             the maximum memory of the pool is allocated at once and registered with each device when that is
- *             opened. Chunks are parts of it. Each zone has its own range, so that long-lived buffers of one
+ *             opened. Segments are parts of it. Each zone has its own range, so that long-lived buffers of one
  *             zone do not fragment the memory of another.
  * Memory:     Pinned from start to the domain's end; none of it is freed before.
  * Threads:    The domain's lock, as for all of the pool.

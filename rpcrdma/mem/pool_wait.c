@@ -138,7 +138,7 @@ static unsigned magazine_max(enum rr_zone zone)
 	return zone == RR_ZONE_SENDS ? RR_MAGAZINE_SENDS : zone == RR_ZONE_RECVS ? 0 : RR_MAGAZINE;
 }
 
-/* Chunks may become idle later. */
+/* Segments may become idle later. */
 static void note_put(struct rpcrdma_engine *e)
 {
 	e->pool_used = true;

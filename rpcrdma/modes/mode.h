@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode.h - alternative data transfer designs (modes), for connections that negotiate them
+ * mode.h - modes: other ways of transferring data, for connections that negotiate them
  *
  * Operation:  Connections normally use Read-Write: the responder initiates every transfer, and no peer
- *             accesses its memory. Three older designs are available for comparison, by a suffix
+ *             accesses its memory. Three older ones are available for comparison, by a suffix
  *             of the private data (mode_suffix.c) that both ends must send:
  *
  *               read-read   results: the responder offers them as Read chunks of its reply; the

@@ -141,7 +141,7 @@ uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_c
 	return grant;
 }
 
-/* True if more than a few chunks are pinned for receives and more than half of that is not lent. */
+/* True if more than a few segments are pinned for receives and more than half of that is not lent. */
 static bool is_sparse(const struct rpcrdma_domain *d)
 {
 	const struct rr_pool *zone = &d->pools[RR_ZONE_RECVS];
