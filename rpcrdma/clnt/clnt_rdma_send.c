@@ -12,7 +12,7 @@
  *
  * Memory:     Chunks describe the caller's own memory, one segment per iov entry, or memory of the transport for
  *             messages and for payload that registration (reg.h) copies; those copies are counted. The
- *             endpoint owns the Send's buffer until its completion, which may arrive after the reply: the rr_rcall
+ *             link owns the Send's buffer until its completion, which may arrive after the reply: the rr_rcall
  *             waits for both.
  * Threads:    The engine's.
  * Errors:     If registrations run out while other calls are in progress, the error is -ENOBUFS: their end

@@ -96,7 +96,7 @@ void rr_mode_resume(struct rr_mode_clnt *m);
 void rr_mode_pull(struct rr_rcall *rc, struct rr_recv_ctx *recv, const struct rr_hdr *h, uint8_t *msg,
 		  size_t msg_bytes);
 
-/** rr_mode_pulls_go - posts waiting pulls while the endpoint has send contexts */
+/** rr_mode_pulls_go - posts waiting pulls while there are message buffers */
 void rr_mode_pulls_go(struct rr_mode_clnt *m);
 
 /** rr_mode_pulls_end - rr_clnt_mode_ops.dead: ends waiting pulls with their receives */

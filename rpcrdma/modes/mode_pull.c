@@ -9,7 +9,7 @@
  *             makes the reply an ordinary one with its payload in place.
  * Memory:     No peer can access the caller's memory (its key is not announced). But the device accesses it,
  *             and only the end of the connection can stop that: cancelling a call during a pull ends
- *             the connection (rr_mode_cancel).
+ *             the connection (mode_cancel).
  * Threads:    The engine's.
  * Errors:     A Read list that does not fit the call ends the connection, like any other violation of
  *             the rules.
@@ -151,7 +151,7 @@ void rr_mode_pulls_go(struct rr_mode_clnt *m)
 	struct rr_mode_call *mc;
 	struct rpcrdma_buf *buf;
 
-	while (m->link->clnt && (mc = list_first_entry(&m->pulls, struct rr_mode_call, link)) != NULL) {
+	while (m->link->clnt && !m->link->ending && (mc = list_first_entry(&m->pulls, struct rr_mode_call, link)) != NULL) {
 		if (rr_link_msg_get(m->link, &buf))
 			return;
 		list_del(&mc->link);

@@ -478,7 +478,7 @@ void rr_srv_reply(struct rr_req *r, const struct rr_reply *a)
 
 	rr->ops_out++; /* the reply, which may wait for a buffer before its Send is posted */
 	if (a->kind == RR_CONTENT_NONE || rr_rreq_conn(rr)->base.dead) {
-		(void)grant(rr); /* the peer eventually times out; the credit is not returned */
+		(void)grant(rr); /* counted as replied, although the peer is not told its credits */
 		end_silently(rr);
 		return;
 	}

@@ -245,7 +245,7 @@ static int walk(int root_fd, char *path)
 
 		if (strlen(path) >= PATH_MAX) {
 			cut = path + PATH_MAX - 1;
-			while (*cut != '/') /* names have at most 255 bytes */
+			while (*cut != '/') /* names are shorter: fh_log.c limits those of its file */
 				cut--;
 			*cut = '\0';
 		}

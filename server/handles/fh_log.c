@@ -42,7 +42,7 @@
 #define FRAME_BYTES 12u /* length and checksum */
 #define FIXED_BYTES 10u /* type, flags, id */
 #define NODE_BYTES 40u
-#define NAME_MAX_BYTES 4096u
+#define NAME_MAX_BYTES 1024u /* above that of any file system, and below PATH_MAX: fh.c cuts long paths at a slash */
 #define REC_MAX (FIXED_BYTES + 8u + NAME_MAX_BYTES)
 #define SYNC_PAUSE_MS 200u
 #define RETRY_PAUSE_MS 2000u
@@ -184,7 +184,7 @@ static bool parse(const uint8_t *payload, size_t n, struct fh_log_rec *ret)
 		return false;
 	}
 	*ret = rec;
-	return rec.id != 0;
+	return rec.id != 0 && rec.id != UINT64_MAX; /* the next one is larger */
 }
 
 /* Return: bytes of the record; 0: the end, or an invalid record, as set in *ret_bad */

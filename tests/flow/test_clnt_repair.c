@@ -490,50 +490,6 @@ static void destroy_with_calls_out(void **state)
 
 #define OVER(test, how) { #test " " #how, test, NULL, NULL, (void *)(uintptr_t)&how }
 
-static void other_up(void *ctx, enum rpcrdma_clnt_state state, const char *why)
-{
-	(void)why;
-	*(unsigned *)ctx += state == RPCRDMA_CLNT_UP;
-}
-
-/* Of two clients that connect at once, one finds that the first bind on the device fails, the other that it works. */
-static void windows_fail_for_one(void **state)
-{
-	struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL, .clnt.registration = "window",
-				   .clnt_local.filters = HOOKS(.fail_bind = 1) };
-	struct rpc_pair *p = rpc_pair_create(&a);
-	unsigned ups = 0;
-	struct rpcrdma_clnt_attr more = { .registration = "window", .addr = p->addr, .state = other_up,
-					     .ctx = &ups };
-	struct rpcrdma_clnt *without = p->clnt, *with;
-	struct rpcrdma_clnt_info info;
-	struct echo_call c;
-
-	(void)state;
-	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &more, &with), 0);
-	rpc_pair_until(p, &p->ups, 1);
-	rpc_pair_until(p, &ups, 1);
-	rpcrdma_clnt_info(without, &info);
-	assert_string_equal(info.registration, "auto");
-	rpcrdma_clnt_info(with, &info);
-	assert_string_equal(info.registration, "window");
-	p->clnt = with;
-	p->hold = true;
-	echo_init(&c, p, ECHO_BOTH, 30000, 30000, 1, 0);
-	echo_start(&c);
-	rpc_pair_until(p, &p->nheld, 1);
-	rpcrdma_conn_close(p->last_conn);
-	rpc_pair_settle(p);
-	rpc_pair_release(p);
-	rpc_pair_until(p, &c.done, 1);
-	echo_check(&c, 0);
-	rpcrdma_clnt_info(with, &info);
-	assert_int_equal(info.reconnects, 1);
-	echo_fini(&c);
-	rpcrdma_clnt_destroy(without);
-	rpc_pair_destroy(p);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -542,7 +498,6 @@ int main(void)
 		cmocka_unit_test(failing_posts),
 		cmocka_unit_test(failing_registrations),
 		cmocka_unit_test(lost_completions),
-		cmocka_unit_test(windows_fail_for_one),
 		OVER(no_answer_in_time, over_local),
 		OVER(no_answer_in_time, over_tcp),
 		OVER(no_answer_in_time, over_chaos),

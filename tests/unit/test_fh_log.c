@@ -20,8 +20,10 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "base/wire.h"
 #include "fh_log.h"
 #include "fh_map.h"
+#include "siphash.h"
 #include "tmp_dir.h"
 
 struct ctx {
@@ -246,6 +248,39 @@ static void cut_short(void **state)
 	assert_int_equal(clean, 2 + 1 + 8 + 5);
 }
 
+/* A file with valid checksums whose records no leatd would write. */
+static void crafted(void **state)
+{
+	enum { NODE = 50, NAME = 18 + 1025 };
+	static const size_t bytes[] = { NODE, NAME };
+	const struct siphash_key plain = { 0x6c656174, 0x6d6170 };
+	static uint8_t whole[65536];
+	struct ctx *c = *state;
+	struct fh_map *m = reopen(c, NULL);
+	size_t n;
+
+	fill(m, c->root);
+	fh_map_destroy(m);
+	n = slurp(c, whole, sizeof(whole));
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++) {
+		uint8_t *payload = whole + n + 12;
+
+		memset(payload, 'n', bytes[i]);
+		payload[0] = bytes[i] == NODE ? FH_LOG_NODE : FH_LOG_NAME;
+		payload[1] = 0;
+		put_be64(payload + 2, bytes[i] == NODE ? UINT64_MAX : 2); /* the last number; a name that is too long */
+		put_be64(payload + 10, 1);
+		put_be32(payload - 12, (uint32_t)bytes[i]);
+		put_be64(payload - 8, siphash(&plain, payload, bytes[i]));
+		spill(c, whole, n + 12 + bytes[i]);
+		m = reopen(c, NULL);
+		assert_true(has_bad(c));
+		expect_filled(m);
+		assert_int_not_equal(add(m, c->root, "new", false, 20 + i), 0); /* numbers go on */
+		fh_map_destroy(m);
+	}
+}
+
 static void damaged(void **state)
 {
 	struct ctx *c = *state;
@@ -362,6 +397,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(used_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(cut_short, setup, teardown),
 		cmocka_unit_test_setup_teardown(damaged, setup, teardown),
+		cmocka_unit_test_setup_teardown(crafted, setup, teardown),
 		cmocka_unit_test_setup_teardown(full, setup, teardown),
 		cmocka_unit_test_setup_teardown(stays_short, setup, teardown),
 	};
