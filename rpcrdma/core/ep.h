@@ -141,7 +141,8 @@ static inline unsigned rr_ep_posted(const struct rr_ep *ep)
 }
 
 /** rr_ep_take - takes a completed receive; first call of ops->recv
- * Return: the receive, with a message of ->len bytes in ->buf for ->ep; NULL: none, the connection ends */
+ * Return: the receive, with a message of ->len bytes in ->buf for ->ep; NULL: it has been returned to its queue (the
+ * connection, if any, ends) */
 struct rr_recv_ctx *rr_ep_take(struct rr_done *done, const struct rr_wc *wc);
 
 /** rr_ep_repost - returns a receive buffer to the device */

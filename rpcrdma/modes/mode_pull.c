@@ -151,7 +151,8 @@ void rr_mode_pulls_go(struct rr_mode_clnt *m)
 	struct rr_mode_call *mc;
 	struct rpcrdma_buf *buf;
 
-	while (m->link->clnt && !m->link->ending && (mc = list_first_entry(&m->pulls, struct rr_mode_call, link)) != NULL) {
+	while (m->link->clnt && !m->link->ending &&
+	       (mc = list_first_entry(&m->pulls, struct rr_mode_call, link)) != NULL) {
 		if (rr_link_msg_get(m->link, &buf))
 			return;
 		list_del(&mc->link);

@@ -76,7 +76,7 @@ void fh_log_append(struct fh_log *log, const struct fh_log_rec *rec);
  */
 void fh_log_flush(struct fh_log *log);
 
-/** fh_log_put - adds a record to a snapshot; Return: 0, -ENOMEM */
+/** fh_log_put - adds a record to a snapshot; Return: 0; -ENOMEM; -ENAMETOOLONG: a name over 1024 bytes */
 int must_check fh_log_put(struct fh_log_buf *buf, const struct fh_log_rec *rec);
 
 #endif

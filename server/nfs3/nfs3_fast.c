@@ -221,8 +221,7 @@ static struct fdcache_entry *keep_found(struct req *r)
 
 	memcpy(fh.data, call->args.fh.data.data_val, fh.len);
 	o->fd = -1; /* the cache owns it, even on failure */
-	return fdcache_insert(call->re->files.paths, &fh, &file, stx_dev(&o->stx),
-			      o->stx.stx_ino);
+	return fdcache_insert(call->re->files.paths, &fh, &file, stx_dev(&o->stx), o->stx.stx_ino);
 }
 
 /* Return: the existing entry of the object that the worker found, held, or NULL. The handle may refer to another file

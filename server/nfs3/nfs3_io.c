@@ -124,8 +124,8 @@ static void keep_opened(struct req *r)
 
 	memcpy(fh.data, call->args.fh.data.data_val, fh.len);
 	call->file =
-		files_keep(&call->re->files, &fh, &call->opened,
-				  stx_dev(&call->stx), call->stx.stx_ino);
+		files_keep(&call->re->files, &fh, &call->opened, stx_dev(&call->stx),
+				  call->stx.stx_ino);
 	call->opened.fd = -1;
 	if (call->file && call->exports != call->re->exports) /* the export may be gone: keep it for this request only */
 		call->file->retired = true;

@@ -79,7 +79,7 @@ chmod 755 "$root/libexec/leat/leat-dump"
 "$root/bin/leat" dump tests/vectors/kernel-session.pcap | grep -q ' REPLY ' || fail 'leat dump, as a script'
 mv "$root/libexec/leat/real-dump" "$root/libexec/leat/leat-dump"
 
-# It must be as hard to replace as leat itself.
+# Only root and the owner of leat may be able to write to it.
 refused() {
 	"$root/bin/leat" dump tests/vectors/kernel-session.pcap >"$work/out" 2>&1 && fail "leat dump runs $1"
 	grep -q 'refusing to run .*/libexec/leat/leat-dump: ' "$work/out" || fail "leat dump, $1: $(cat "$work/out")"

@@ -252,7 +252,7 @@ static int prepare(struct bench_job *job)
 	const struct bench_plan *plan = job->plan;
 	int rc, flags = !plan->kind->writes ? O_RDONLY : plan->sync ? O_RDWR | O_SYNC : O_RDWR;
 
-	job->random = (uint64_t)job->number << 40; /* far apart, as the sequences are */
+	job->random = (uint64_t)job->number << 40; /* sequences that overlap after 2^40 numbers at the earliest */
 	if (plan->kind->data)
 		job->next_off = plan->size / plan->block / plan->jobs * job->number;
 	rc = tool_mount(plan->url, &opts, &job->m);

@@ -126,7 +126,7 @@ static int set_up(struct reg_job *job)
 	struct leat_info info;
 	int rc;
 
-	job->random = (uint64_t)job->number << 40; /* far apart, as the sequences are */
+	job->random = (uint64_t)job->number << 40; /* sequences that overlap after 2^40 numbers at the earliest */
 	job->mem_bytes = job->buffers * stride(cell);
 	/* the limit here is entries, not bytes */
 	opts.reg_bytes = job->mem_bytes + SPARE_BYTES;
