@@ -69,6 +69,7 @@ extern "C" {
 struct leat;      /* a mount */
 struct leat_file; /* an open file of a mount */
 struct leat_dir;  /* an open directory */
+struct leat_node; /* a reference to a file or directory */
 
 /** leat_version - version of the library, "0.1.0" */
 const char *leat_version(void);
@@ -382,6 +383,161 @@ int leat_aio_acl_set(struct leat *m, const char *path, const struct leat_acl_ent
 		     struct leat_cb cb);
 int leat_aio_facl_get(struct leat_file *f, struct leat_acl_entry *v, size_t cap, struct leat_cb cb);
 int leat_aio_facl_set(struct leat_file *f, const struct leat_acl_entry *v, size_t n, struct leat_cb cb);
+
+/* ---- nodes -------------------------------------------------------------------------------- */
+
+/* A counted reference to a file or directory of a mount. It refers to the object itself, whatever its name becomes. In
+ * the functions below, @at is the node at which @path begins, as in openat(2): @path is one name or several
+ * components; "" or NULL is the node itself; an absolute path begins at the root of the export, and ".." ends there.
+ * Functions that create, remove or rename a name need one: "" is -ENOENT, NULL is -EINVAL.
+ *
+ * If the last component is a symbolic link, leat_node_open() (without O_NOFOLLOW), _create() (without O_EXCL),
+ * _opendir(), _access(), _statvfs(), _acl_get() and _acl_set() follow it. The others act on the link. A node of a link
+ * is never followed.
+ *
+ * ret_node (with a reference for the caller), ret_st and other outputs are set on success only. ret_node and ret_st may
+ * be NULL.
+ *
+ * Return, in addition to the errors of the path functions: -EINVAL: no node; -ENOTDIR: a path that begins at a node
+ * that is not a directory; -ESTALE: the object is gone from the server, or the mount has ended; -EXDEV: two nodes of
+ * different mounts.
+ */
+
+/** leat_node_get - returns a node for @path, which begins like that of leat_stat(); follows symbolic links
+ * @path: "": the path of the URL
+ */
+int leat_node_get(struct leat *m, const char *path, struct leat_node **ret_node);
+
+/** leat_node_lookup - returns a node for @path, and its attributes; does not follow a link in the last component */
+int leat_node_lookup(struct leat_node *at, const char *path, struct leat_node **ret_node, struct stat *ret_st);
+
+/** leat_node_ref - adds a reference to @n; any thread. Return: @n */
+struct leat_node *leat_node_ref(struct leat_node *n);
+
+/** leat_node_put - drops a reference; any thread, also after leat_umount(). NULL is fine.
+ * Operations hold their nodes, so a node may be dropped while one is in flight.
+ */
+void leat_node_put(struct leat_node *n);
+
+/** leat_node_open - opens a file or directory; flags and errors as leat_open() */
+int leat_node_open(struct leat_node *at, const char *path, int flags, mode_t mode, struct leat_file **ret);
+
+/** leat_node_create - opens a file with O_CREAT and returns its node, its attributes and the open file
+ * @flags: an access mode, O_EXCL, O_TRUNC, ... O_CREAT is implied; O_PATH: -EINVAL
+ *
+ * If there is no memory for the results, the file may have been created nevertheless.
+ */
+int leat_node_create(struct leat_node *at, const char *path, int flags, mode_t mode, struct leat_node **ret_node,
+		     struct stat *ret_st, struct leat_file **ret_file);
+
+/** leat_node_mkdir, leat_node_symlink, leat_node_mknod - create an object and return its node and attributes
+ * The reply to the creation usually has both. Otherwise the new name is looked up, if the caller wants one of them.
+ */
+int leat_node_mkdir(struct leat_node *at, const char *path, mode_t mode, struct leat_node **ret_node,
+		    struct stat *ret_st);
+int leat_node_symlink(struct leat_node *at, const char *target, const char *path, struct leat_node **ret_node,
+		      struct stat *ret_st);
+int leat_node_mknod(struct leat_node *at, const char *path, mode_t mode, dev_t dev, struct leat_node **ret_node,
+		    struct stat *ret_st);
+
+/** leat_node_link - gives the object @n another name, @path at @at */
+int leat_node_link(struct leat_node *n, struct leat_node *at, const char *path);
+/** leat_node_unlink, leat_node_rmdir - remove a name */
+int leat_node_unlink(struct leat_node *at, const char *path);
+int leat_node_rmdir(struct leat_node *at, const char *path);
+/** leat_node_rename - renames @from at @at to @to at @at2 */
+int leat_node_rename(struct leat_node *at, const char *from, struct leat_node *at2, const char *to);
+/** leat_node_readlink - reads the target of a link; Return: its length; not NUL-terminated, truncated at @cap */
+ssize_t leat_node_readlink(struct leat_node *at, const char *path, char *buf, size_t cap);
+
+/** leat_node_getattr - gets the attributes */
+int leat_node_getattr(struct leat_node *at, const char *path, struct stat *ret_st);
+
+enum leat_set {
+	LEAT_SET_MODE = 1,
+	LEAT_SET_UID = 2,
+	LEAT_SET_GID = 4,
+	LEAT_SET_SIZE = 8,
+	LEAT_SET_ATIME = 16,
+	LEAT_SET_MTIME = 32,
+	LEAT_SET_GUARD = 64        /* only if the ctime at the server is guard_ctime */
+};
+
+/* Attributes to change. Later versions may have more members; those that a program does not know are not set. */
+struct leat_setattr {
+	size_t size;               /* sizeof(struct leat_setattr) */
+	unsigned mask;             /* of enum leat_set: the members below that are used */
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
+	uint64_t file_size;
+	struct timespec atime, mtime; /* tv_nsec may be UTIME_NOW, for the server's time */
+	struct timespec guard_ctime;  /* st_ctim of an earlier call */
+};
+
+/** leat_node_setattr - changes all attributes in @set->mask by one call, and returns the attributes after it
+ *
+ * Return: -EBUSY: the ctime is not guard_ctime, nothing has changed; -EINVAL: an unknown bit of the mask, a size too
+ * small, invalid values, or LEAT_SET_SIZE of what is neither a file nor a directory; -EISDIR; -E2BIG: members of a
+ * newer version are set; -EOVERFLOW: a time before 1970 or after 2106.
+ */
+int leat_node_setattr(struct leat_node *at, const char *path, const struct leat_setattr *set, struct stat *ret_st);
+
+/** leat_node_access, _statvfs, _opendir, _acl_get, _acl_set - as leat_access() ... leat_acl_set() */
+int leat_node_access(struct leat_node *at, const char *path, int mode);
+int leat_node_statvfs(struct leat_node *at, const char *path, struct statvfs *ret_st);
+int leat_node_opendir(struct leat_node *at, const char *path, struct leat_dir **ret);
+ssize_t leat_node_acl_get(struct leat_node *at, const char *path, struct leat_acl_entry *v, size_t cap);
+int leat_node_acl_set(struct leat_node *at, const char *path, const struct leat_acl_entry *v, size_t n);
+
+#define LEAT_NODE_EXPORT_MAX 81u /* no node has more bytes */
+
+/** leat_node_export - writes @n as bytes from which any mount of the same export, also of another process or host, can
+ * make a node
+ * @buf: of @cap bytes; with @cap 0 only the length is returned
+ *
+ * Return: the length; -ERANGE: more than @cap; -ESTALE: the mount has ended.
+ */
+ssize_t leat_node_export(const struct leat_node *n, void *buf, size_t cap);
+
+/** leat_node_import - returns a node for bytes that leat_node_export() wrote
+ * Makes no call to the server. If the object is gone, the first operation on the node fails with -ESTALE. The bytes
+ * give no rights: the server checks the handle and the user as for any other call.
+ *
+ * Return: 0; -EINVAL: no such bytes; -EXDEV: of another export; -ENOMEM.
+ */
+int leat_node_import(struct leat *m, const void *buf, size_t len, struct leat_node **ret_node);
+
+/* The same, asynchronously. */
+int leat_aio_node_get(struct leat *m, const char *path, struct leat_node **ret_node, struct leat_cb cb);
+int leat_aio_node_lookup(struct leat_node *at, const char *path, struct leat_node **ret_node, struct stat *ret_st,
+			 struct leat_cb cb);
+int leat_aio_node_open(struct leat_node *at, const char *path, int flags, mode_t mode, struct leat_file **ret_file,
+		       struct leat_cb cb);
+int leat_aio_node_create(struct leat_node *at, const char *path, int flags, mode_t mode, struct leat_node **ret_node,
+			 struct stat *ret_st, struct leat_file **ret_file, struct leat_cb cb);
+int leat_aio_node_mkdir(struct leat_node *at, const char *path, mode_t mode, struct leat_node **ret_node,
+			struct stat *ret_st, struct leat_cb cb);
+int leat_aio_node_symlink(struct leat_node *at, const char *target, const char *path, struct leat_node **ret_node,
+			  struct stat *ret_st, struct leat_cb cb);
+int leat_aio_node_mknod(struct leat_node *at, const char *path, mode_t mode, dev_t dev, struct leat_node **ret_node,
+			struct stat *ret_st, struct leat_cb cb);
+int leat_aio_node_link(struct leat_node *n, struct leat_node *at, const char *path, struct leat_cb cb);
+int leat_aio_node_unlink(struct leat_node *at, const char *path, struct leat_cb cb);
+int leat_aio_node_rmdir(struct leat_node *at, const char *path, struct leat_cb cb);
+int leat_aio_node_rename(struct leat_node *at, const char *from, struct leat_node *at2, const char *to,
+			 struct leat_cb cb);
+int leat_aio_node_readlink(struct leat_node *at, const char *path, char *buf, size_t cap, struct leat_cb cb);
+int leat_aio_node_getattr(struct leat_node *at, const char *path, struct stat *ret_st, struct leat_cb cb);
+int leat_aio_node_setattr(struct leat_node *at, const char *path, const struct leat_setattr *set,
+			  struct stat *ret_st, struct leat_cb cb);
+int leat_aio_node_access(struct leat_node *at, const char *path, int mode, struct leat_cb cb);
+int leat_aio_node_statvfs(struct leat_node *at, const char *path, struct statvfs *ret_st, struct leat_cb cb);
+int leat_aio_node_opendir(struct leat_node *at, const char *path, struct leat_dir **ret_dir, struct leat_cb cb);
+int leat_aio_node_acl_get(struct leat_node *at, const char *path, struct leat_acl_entry *v, size_t cap,
+			  struct leat_cb cb);
+int leat_aio_node_acl_set(struct leat_node *at, const char *path, const struct leat_acl_entry *v, size_t n,
+			  struct leat_cb cb);
 
 /* ---- directories -------------------------------------------------------------------------- */
 

@@ -21,6 +21,7 @@
 #include "cache.h"
 #include "handle.h"
 #include "io.h"
+#include "mount_ref.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
 
@@ -113,7 +114,8 @@ int lt_handle_create(const struct lt_url *url, const struct leat_opts *opts, str
 		free(m);
 		return rc;
 	}
-	rc = fill_cred(m);
+	m->ref = lt_mount_ref_create(m);
+	rc = m->ref ? fill_cred(m) : -ENOMEM;
 	if (!rc)
 		rc = create_engine(m, opts);
 	if (!rc && !url->no_cache)
@@ -132,6 +134,7 @@ void lt_handle_destroy(struct leat *m)
 		return;
 	for (unsigned i = m->clnts; i-- > 0;)
 		rpcrdma_clnt_destroy(m->clnt[i]);
+	lt_mount_ref_end(m->ref);
 	lt_io_free_pools(m);
 	lt_cache_destroy(m->cache);
 	rpcrdma_engine_destroy(m->engine);

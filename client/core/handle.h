@@ -18,6 +18,7 @@
 
 struct lt_cache;
 struct lt_io;
+struct lt_mount_ref;
 struct lt_subreq;
 
 struct leat {
@@ -45,6 +46,7 @@ struct leat {
 	char runs_as[160];                 /* leat_info.runs_as */
 	uint32_t rsize, wsize, dirsize;
 	uint32_t name_max;
+	struct lt_mount_ref *ref;          /* through which nodes point here */
 
 	/* owner's thread only */
 	bool has_cwd;                      /* relative paths start at cwd: leat_fchdir() */

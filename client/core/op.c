@@ -26,6 +26,10 @@ void lt_op_free(struct lt_op *op)
 	free(op->link_text);
 	free(op->path_copy);
 	free(op->path2_copy);
+	free(op->place);
+	free(op->place2);
+	leat_node_put(op->node);
+	leat_node_put(op->node2);
 	free(op);
 }
 

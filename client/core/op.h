@@ -107,6 +107,8 @@ struct lt_op {
 	enum lt_walk_mode first_mode;  /* of lt_walk_submit() */
 	lt_op_step walked_next, typed_next;
 	char *path_copy, *path2_copy;  /* as given by the caller */
+	struct leat_node *node, *node2; /* where the paths begin, or NULL: see node.h. The operation holds them */
+	char *place, *place2;          /* paths from the root of the export, for messages, if there are nodes */
 	char *link_text;               /* NFS3_PATH_MAX + 1 bytes, allocated at the first READLINK */
 	struct iovec iov;              /* of the payload of READLINK or SYMLINK */
 
@@ -115,6 +117,7 @@ struct lt_op {
 	struct leat_file **ret_file;
 	struct leat_dir *dir;
 	struct leat_dir **ret_dir;
+	struct leat_node **ret_node;
 	struct stat *ret_st;
 	struct statvfs *ret_vfs;
 	char *buf;                     /* readlink */
@@ -125,6 +128,7 @@ struct lt_op {
 	struct leat_acl_entry *acl_entries;
 	size_t acl_count;
 	sattr3 sattr;
+	sattrguard3 guard;
 	int flags;
 	mode_t mode;
 	dev_t dev;
@@ -174,10 +178,14 @@ void lt_op_end(struct lt_op *op, int err);
 
 /* walk.c */
 
-/** lt_walk_start - walks @path; a relative path starts at the path of the URL, others at the root
+/** lt_walk_start - walks @path; a relative path starts at op->node or, without a node, at the path of the URL or the
+ * directory of leat_fchdir(); an absolute path starts at the root
  * next(0): see struct lt_walk; next(-errno): -ENOENT, -ENOTDIR, -ELOOP, -ENAMETOOLONG, ...
  */
 void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, lt_op_step next);
+
+/** lt_walk_start_second - walks the second path of the operation, which starts at op->node2 if it starts at a node */
+void lt_walk_start_second(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next);
 
 /** lt_walk_submit - starts the operation with the walk of its path; then next(op, err) as of lt_walk_start()
  *
@@ -192,6 +200,14 @@ int lt_walk_submit_typed(struct lt_op *op, enum lt_walk_mode mode, lt_op_step ne
  * Return: false: they are not cached, or this operation must not use the cache.
  */
 bool lt_op_attr(struct lt_op *op, struct lt_fh *fh, fattr3 *ret);
+
+/** lt_walk_made - moves the walk from a directory to the object just created there
+ * op->res: of CREATE, MKDIR, SYMLINK or MKNOD. If it has no handle (RFC 1813 section 3.3.8), the name is looked up.
+ */
+void lt_walk_made(struct lt_op *op, lt_op_step next);
+
+/** lt_walk_set_attr - replaces the attributes of the object of the walk by those of a reply, or by none */
+void lt_walk_set_attr(struct lt_walk *w, const post_op_attr *a);
 
 /** lt_walk_getattr - makes sure that walk.attr is valid, then calls next(op, err) */
 void lt_walk_getattr(struct lt_op *op, lt_op_step next);

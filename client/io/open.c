@@ -30,6 +30,7 @@
 #include "attr.h"
 #include "file.h"
 #include "handle.h"
+#include "node.h"
 #include "op.h"
 
 #define RACES_MAX 8u /* limit of retries if others create and remove the same name */
@@ -46,26 +47,19 @@ static int name_file(const struct lt_op *op, struct leat_file *f)
 {
 	const struct leat *m = op->task.m;
 
-	if (op->path_copy[0] != '/' && m->has_cwd)
+	if (!op->place && op->path_copy[0] != '/' && m->has_cwd)
 		return lt_path_join(m->cwd_path, op->path_copy, &f->path);
-	f->path = strdup(op->path_copy);
+	f->path = strdup(op->place ? op->place : op->path_copy);
 	return f->path ? 0 : -ENOMEM;
 }
 
-static void open_finish(struct lt_op *op, int err)
+static int create_file(const struct lt_op *op, struct leat_file **ret)
 {
-	struct leat *m = op->task.m;
-	struct leat_file *f;
+	struct leat_file *f = calloc(1, sizeof(*f));
+	int err;
 
-	if (err) {
-		lt_op_finish(op, err);
-		return;
-	}
-	f = calloc(1, sizeof(*f));
-	if (!f) {
-		lt_op_finish(op, -ENOMEM);
-		return;
-	}
+	if (!f)
+		return -ENOMEM;
 	err = name_file(op, f);
 	if (!err) {
 		err = -pthread_mutex_init(&f->pos_lock, NULL);
@@ -74,17 +68,54 @@ static void open_finish(struct lt_op *op, int err)
 	}
 	if (err) {
 		free(f);
-		lt_op_finish(op, err);
-		return;
+		return err;
 	}
-	f->m = m;
+	f->m = op->task.m;
 	f->fh = op->walk.fh;
 	f->flags = op->flags;
 	f->sequential_pos = UINT64_MAX;
 	f->is_dir = op->walk.has_attr && op->walk.attr.type == NF3DIR;
-	list_add_tail(&m->files, &f->link);
+	*ret = f;
+	return 0;
+}
+
+static void open_return(struct lt_op *op, int err)
+{
+	struct leat_node *node = NULL;
+	struct leat_file *f;
+
+	if (!err && op->ret_node)
+		err = lt_node_of_walk(op, &node);
+	if (!err)
+		err = create_file(op, &f);
+	if (err) {
+		leat_node_put(node);
+		lt_op_finish(op, err);
+		return;
+	}
+	list_add_tail(&f->m->files, &f->link);
 	*op->ret_file = f;
+	if (node)
+		*op->ret_node = node;
+	if (op->ret_st)
+		lt_attr_stat(&op->walk.attr, f->m->rsize, op->ret_st);
 	lt_op_finish(op, 0);
+}
+
+static void open_finish(struct lt_op *op, int err)
+{
+	if (!err && op->ret_st)
+		lt_walk_getattr(op, open_return);
+	else
+		open_return(op, err);
+}
+
+/* After a SETATTR */
+static void open_changed(struct lt_op *op, int err)
+{
+	if (!err)
+		lt_walk_set_attr(&op->walk, &op->res.setattr.SETATTR3res_u.resok.obj_wcc.after);
+	open_finish(op, err);
 }
 
 static void open_truncate(struct lt_op *op, int err)
@@ -96,7 +127,7 @@ static void open_truncate(struct lt_op *op, int err)
 	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
 	op->args.setattr.new_attributes = lt_attr_size(0);
 	op->args.setattr.guard.check = FALSE;
-	lt_op_call(op, NFSPROC3_SETATTR, open_finish);
+	lt_op_call(op, NFSPROC3_SETATTR, open_changed);
 }
 
 static void open_judge_access(struct lt_op *op, int err)
@@ -153,39 +184,19 @@ static void open_set_mode(struct lt_op *op, int err)
 	op->args.setattr.new_attributes.atime.set_it = SET_TO_SERVER_TIME;
 	op->args.setattr.new_attributes.mtime.set_it = SET_TO_SERVER_TIME;
 	op->args.setattr.guard.check = FALSE;
-	lt_op_call(op, NFSPROC3_SETATTR, open_finish);
-}
-
-static void open_created_looked_up(struct lt_op *op, int err)
-{
-	if (!err)
-		lt_fh_take(&op->walk.fh, &op->res.lookup.LOOKUP3res_u.resok.object);
-	open_set_mode(op, err);
+	lt_op_call(op, NFSPROC3_SETATTR, open_changed);
 }
 
 static void open_created(struct lt_op *op, int err)
 {
-	const CREATE3resok *ok = &op->res.create.CREATE3res_u.resok;
-
 	if (err == -EEXIST && !(op->flags & O_EXCL) && op->tries++ < RACES_MAX) {
 		open_walk(op, 0);
 		return;
 	}
-	if (err) {
+	if (err)
 		open_finish(op, err);
-		return;
-	}
-	op->created = true;
-	op->walk.has_attr = false;
-	if (!ok->obj.handle_follows) {
-		/* the server may omit the handle (RFC 1813 section 3.3.8): look it up */
-		op->args.lookup.what.dir = lt_fh_wire(&op->walk.fh);
-		op->args.lookup.what.name = op->walk.part.name;
-		lt_op_call(op, NFSPROC3_LOOKUP, open_created_looked_up);
-		return;
-	}
-	lt_fh_take(&op->walk.fh, &ok->obj.post_op_fh3_u.handle);
-	open_set_mode(op, 0);
+	else
+		lt_walk_made(op, open_set_mode);
 }
 
 static void open_create(struct lt_op *op)
@@ -253,15 +264,15 @@ static void open_walk(struct lt_op *op, int err)
  * O_CLOEXEC, O_DIRECT, O_LARGEFILE, O_NOATIME, O_NOCTTY and O_NONBLOCK are accepted and have no effect.
  *
  * Return: 0; -EINVAL: access mode, or O_DIRECTORY with O_CREAT; -EOPNOTSUPP: O_TMPFILE; -ENAMETOOLONG, -ENOMEM. */
-int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
-		  struct leat_file **ret_file, struct leat_cb cb)
+static int submit_open(struct lt_from from, const char *path, int flags, mode_t mode, struct leat_node **ret_node,
+		       struct stat *ret_st, struct leat_file **ret_file, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
 	if (flags & O_PATH)
 		flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW;
-	if (!path || (flags & O_ACCMODE) == O_ACCMODE)
+	if ((!path && !from.node) || (flags & O_ACCMODE) == O_ACCMODE)
 		return lt_task_refuse(cb, -EINVAL);
 	if ((flags & O_TMPFILE) == O_TMPFILE)
 		return lt_task_refuse(cb, -EOPNOTSUPP);
@@ -269,17 +280,39 @@ int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
 		return lt_task_refuse(cb, -EINVAL);
 	if (!(flags & O_CREAT))
 		flags &= ~O_EXCL;
-	rc = lt_op_create(m, "open", path, NULL, cb, &op);
+	rc = lt_op_create_from(from, "open", path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->flags = flags;
 	op->mode = mode;
 	op->fresh = true;
 	op->ret_file = ret_file;
+	op->ret_node = ret_node;
+	op->ret_st = ret_st;
 	if (flags & O_EXCL &&
 	    getrandom(op->name2, NFS3_CREATEVERFSIZE, 0) != NFS3_CREATEVERFSIZE) {
 		lt_op_free(op);
 		return lt_task_refuse(cb, -EIO);
 	}
 	return lt_op_submit(op, open_walk);
+}
+
+int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
+		  struct leat_file **ret_file, struct leat_cb cb)
+{
+	return submit_open(lt_from_mount(m), path, flags, mode, NULL, NULL, ret_file, cb);
+}
+
+int leat_aio_node_open(struct leat_node *at, const char *path, int flags, mode_t mode, struct leat_file **ret_file,
+		       struct leat_cb cb)
+{
+	return submit_open(lt_from_node(at), path, flags, mode, NULL, NULL, ret_file, cb);
+}
+
+int leat_aio_node_create(struct leat_node *at, const char *path, int flags, mode_t mode, struct leat_node **ret_node,
+			 struct stat *ret_st, struct leat_file **ret_file, struct leat_cb cb)
+{
+	if (flags & O_PATH || !path || !*path)
+		return lt_task_refuse(cb, flags & O_PATH || !path ? -EINVAL : -ENOENT);
+	return submit_open(lt_from_node(at), path, flags | O_CREAT, mode, ret_node, ret_st, ret_file, cb);
 }

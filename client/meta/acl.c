@@ -16,6 +16,7 @@
 
 #include "file.h"
 #include "handle.h"
+#include "node.h"
 #include "op.h"
 #include "sync.h"
 
@@ -187,13 +188,13 @@ static int submit(struct lt_op *op, lt_op_step walked)
 	return lt_op_submit(op, take_file);
 }
 
-static int create_acl_op(struct leat *m, struct leat_file *f, const char *path, const char *verb,
+static int create_acl_op(struct lt_from from, struct leat_file *f, const char *path, const char *verb,
 			 struct leat_cb cb, struct lt_op **ret)
 {
 	struct lt_op *op;
 	int rc;
 
-	rc = lt_op_create(m, verb, path, NULL, cb, &op);
+	rc = lt_op_create_from(from, verb, path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->acl = malloc(sizeof(*op->acl));
@@ -209,13 +210,13 @@ static int create_acl_op(struct leat *m, struct leat_file *f, const char *path, 
 	return 0;
 }
 
-static int submit_get(struct leat *m, struct leat_file *f, const char *path, struct leat_acl_entry *v,
+static int submit_get(struct lt_from from, struct leat_file *f, const char *path, struct leat_acl_entry *v,
 		      size_t cap, struct leat_cb cb)
 {
 	struct lt_op *op = NULL;
 	int rc;
 
-	rc = create_acl_op(m, f, path, "getacl", cb, &op);
+	rc = create_acl_op(from, f, path, "getacl", cb, &op);
 	if (rc)
 		return rc;
 	op->acl_entries = v;
@@ -223,7 +224,7 @@ static int submit_get(struct leat *m, struct leat_file *f, const char *path, str
 	return submit(op, get_walked);
 }
 
-static int submit_set(struct leat *m, struct leat_file *f, const char *path,
+static int submit_set(struct lt_from from, struct leat_file *f, const char *path,
 		      const struct leat_acl_entry *v, size_t n, struct leat_cb cb)
 {
 	struct lt_op *op = NULL;
@@ -231,7 +232,7 @@ static int submit_set(struct leat *m, struct leat_file *f, const char *path,
 
 	if (!v || !n || n > LEAT_ACL_MAX)
 		return lt_task_refuse(cb, -EINVAL);
-	rc = create_acl_op(m, f, path, "setacl", cb, &op);
+	rc = create_acl_op(from, f, path, "setacl", cb, &op);
 	if (rc)
 		return rc;
 	rc = convert(op, v, n);
@@ -245,23 +246,35 @@ static int submit_set(struct leat *m, struct leat_file *f, const char *path,
 int leat_aio_acl_get(struct leat *m, const char *path, struct leat_acl_entry *v, size_t cap,
 		     struct leat_cb cb)
 {
-	return submit_get(m, NULL, path, v, cap, cb);
+	return submit_get(lt_from_mount(m), NULL, path, v, cap, cb);
+}
+
+int leat_aio_node_acl_get(struct leat_node *at, const char *path, struct leat_acl_entry *v, size_t cap,
+			  struct leat_cb cb)
+{
+	return submit_get(lt_from_node(at), NULL, path, v, cap, cb);
 }
 
 int leat_aio_acl_set(struct leat *m, const char *path, const struct leat_acl_entry *v, size_t n,
 		     struct leat_cb cb)
 {
-	return submit_set(m, NULL, path, v, n, cb);
+	return submit_set(lt_from_mount(m), NULL, path, v, n, cb);
+}
+
+int leat_aio_node_acl_set(struct leat_node *at, const char *path, const struct leat_acl_entry *v, size_t n,
+			  struct leat_cb cb)
+{
+	return submit_set(lt_from_node(at), NULL, path, v, n, cb);
 }
 
 int leat_aio_facl_get(struct leat_file *f, struct leat_acl_entry *v, size_t cap, struct leat_cb cb)
 {
-	return f ? submit_get(f->m, f, NULL, v, cap, cb) : lt_task_refuse(cb, -EBADF);
+	return f ? submit_get(lt_from_mount(f->m), f, NULL, v, cap, cb) : lt_task_refuse(cb, -EBADF);
 }
 
 int leat_aio_facl_set(struct leat_file *f, const struct leat_acl_entry *v, size_t n, struct leat_cb cb)
 {
-	return f ? submit_set(f->m, f, NULL, v, n, cb) : lt_task_refuse(cb, -EBADF);
+	return f ? submit_set(lt_from_mount(f->m), f, NULL, v, n, cb) : lt_task_refuse(cb, -EBADF);
 }
 
 ssize_t leat_acl_get(struct leat *m, const char *path, struct leat_acl_entry *v, size_t cap)

@@ -18,6 +18,8 @@
 #include "base/util.h"
 
 #define STATVFS_BLOCK_BYTES 4096u
+#define SETATTR_BYTES_MAX 4096u /* a size above this is garbage */
+#define SET_ALL (LEAT_SET_MODE | LEAT_SET_UID | LEAT_SET_GID | LEAT_SET_SIZE | LEAT_SET_ATIME | LEAT_SET_MTIME)
 
 static mode_t type_bits(ftype3 type)
 {
@@ -129,4 +131,67 @@ int lt_attr_times(const struct timespec times[2], sattr3 *ret)
 	if (!rc)
 		*ret = s;
 	return rc;
+}
+
+/* Copies the members that both the program and this library know; those of a newer program must be zero. */
+static int copy_setattr(const struct leat_setattr *in, struct leat_setattr *ret)
+{
+	if (!in || in->size < sizeof(*ret)) /* the first version of the structure is the smallest */
+		return -EINVAL;
+	if (in->size > SETATTR_BYTES_MAX)
+		return -E2BIG;
+	for (size_t i = sizeof(*ret); i < in->size; i++) {
+		if (((const char *)in)[i])
+			return -E2BIG;
+	}
+	memcpy(ret, in, sizeof(*ret));
+	return 0;
+}
+
+static int set_guard(const struct leat_setattr *in, sattrguard3 *ret)
+{
+	time_how how = DONT_CHANGE;
+	int rc;
+
+	*ret = (sattrguard3){ .check = FALSE };
+	if (!(in->mask & LEAT_SET_GUARD))
+		return 0;
+	rc = time_to(&in->guard_ctime, &how, &ret->sattrguard3_u.obj_ctime);
+	if (!rc && how != SET_TO_CLIENT_TIME)
+		rc = -EINVAL;
+	ret->check = TRUE;
+	return rc;
+}
+
+static int set_values(const struct leat_setattr *in, sattr3 *ret)
+{
+	const struct timespec omit = { .tv_nsec = UTIME_OMIT };
+	const struct timespec times[2] = { in->mask & LEAT_SET_ATIME ? in->atime : omit,
+					   in->mask & LEAT_SET_MTIME ? in->mtime : omit };
+	int rc = lt_attr_times(times, ret);
+
+	if (in->mask & LEAT_SET_MODE)
+		ret->mode = lt_attr_mode(in->mode).mode;
+	if (in->mask & LEAT_SET_SIZE)
+		ret->size = lt_attr_size(in->file_size).size;
+	if (in->mask & LEAT_SET_UID)
+		ret->uid = lt_attr_owner(in->uid, in->gid).uid;
+	if (in->mask & LEAT_SET_GID)
+		ret->gid = lt_attr_owner(in->uid, in->gid).gid;
+	return rc;
+}
+
+int lt_attr_set(const struct leat_setattr *in, sattr3 *ret, sattrguard3 *ret_guard)
+{
+	struct leat_setattr a;
+	int rc = copy_setattr(in, &a);
+
+	if (rc)
+		return rc;
+	if (a.mask & ~(unsigned)(SET_ALL | LEAT_SET_GUARD) ||
+	    (a.mask & LEAT_SET_SIZE && a.file_size > INT64_MAX) ||
+	    (a.mask & LEAT_SET_UID && a.uid == (uid_t)-1) || (a.mask & LEAT_SET_GID && a.gid == (gid_t)-1))
+		return -EINVAL;
+	rc = set_guard(&a, ret_guard);
+	return rc ? rc : set_values(&a, ret);
 }

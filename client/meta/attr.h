@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
+#include "leat.h"
 #include "nfs3.h"
 
 /** lt_attr_stat - fattr3 to struct stat; total: invalid values from a server become harmless ones
@@ -35,5 +36,12 @@ sattr3 lt_attr_owner(uid_t uid, gid_t gid);
  * Return: 0; -EINVAL: nanoseconds out of range; -EOVERFLOW: seconds outside the range of NFSv3.
  */
 int lt_attr_times(const struct timespec times[2], sattr3 *ret);
+
+/** lt_attr_set - arguments of SETATTR for @in, which may be of a newer or an older program
+ *
+ * Return: 0; -EINVAL: an unknown bit of the mask, or an invalid value; -E2BIG: it has members that this library does
+ * not know, and they are not zero; -EOVERFLOW: seconds outside the range of NFSv3.
+ */
+int lt_attr_set(const struct leat_setattr *in, sattr3 *ret, sattrguard3 *ret_guard);
 
 #endif

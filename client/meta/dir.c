@@ -20,6 +20,7 @@
 
 #include "attr.h"
 #include "handle.h"
+#include "node.h"
 #include "op.h"
 
 #define FIRST_BYTES (32u << 10)
@@ -237,18 +238,28 @@ static void opendir_typed(struct lt_op *op, int err)
 	ask(op);
 }
 
-int leat_aio_opendir(struct leat *m, const char *path, struct leat_dir **ret_dir,
-		     struct leat_cb cb)
+static int submit_opendir(struct lt_from from, const char *path, struct leat_dir **ret_dir, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	rc = lt_op_create(m, "opendir", path, NULL, cb, &op);
+	rc = lt_op_create_from(from, "opendir", path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->ret_dir = ret_dir;
 	op->fresh = true;
 	return lt_walk_submit_typed(op, LT_WALK_FOLLOW, opendir_typed);
+}
+
+int leat_aio_opendir(struct leat *m, const char *path, struct leat_dir **ret_dir,
+		     struct leat_cb cb)
+{
+	return submit_opendir(lt_from_mount(m), path, ret_dir, cb);
+}
+
+int leat_aio_node_opendir(struct leat_node *at, const char *path, struct leat_dir **ret_dir, struct leat_cb cb)
+{
+	return submit_opendir(lt_from_node(at), path, ret_dir, cb);
 }
 
 const struct leat_dirent *leat_readdir(struct leat_dir *d)

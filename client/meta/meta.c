@@ -3,7 +3,9 @@
  *
  * meta.c - reads and changes the attributes of an object: stat, access, chmod, ... statvfs
  *
- * Operation:  Each: walk the path, then one call on the object found. See op.h for the form.
+ * Operation:  Each: walk the path, then one call on the object found. See op.h for the form. The functions that take
+ *             a mount and those that take a node differ in where the path begins (struct lt_from), and in whether
+ *             they follow a symbolic link in the last component.
  * Memory:     op.c's.
  * Threads:    The public functions any (task.h); the steps the owner's.
  * Errors:     As the system calls of the same names.
@@ -14,6 +16,7 @@
 
 #include "attr.h"
 #include "handle.h"
+#include "node.h"
 #include "op.h"
 
 /* ---- stat ---- */
@@ -25,13 +28,13 @@ static void stat_finish(struct lt_op *op, int err)
 	lt_op_finish(op, err);
 }
 
-static int submit_stat(struct leat *m, const char *verb, const char *path, enum lt_walk_mode mode,
+static int submit_stat(struct lt_from from, const char *verb, const char *path, enum lt_walk_mode mode,
 		       struct stat *ret_st, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	rc = lt_op_create(m, verb, path, NULL, cb, &op);
+	rc = lt_op_create_from(from, verb, path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->ret_st = ret_st;
@@ -40,22 +43,38 @@ static int submit_stat(struct leat *m, const char *verb, const char *path, enum 
 
 int leat_aio_stat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb)
 {
-	return submit_stat(m, "stat", path, LT_WALK_FOLLOW, ret_st, cb);
+	return submit_stat(lt_from_mount(m), "stat", path, LT_WALK_FOLLOW, ret_st, cb);
 }
 
 int leat_aio_lstat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb)
 {
-	return submit_stat(m, "lstat", path, LT_WALK_NOFOLLOW, ret_st, cb);
+	return submit_stat(lt_from_mount(m), "lstat", path, LT_WALK_NOFOLLOW, ret_st, cb);
 }
 
-/* ---- attributes: truncate, chmod, chown, utimens ---- */
+int leat_aio_node_getattr(struct leat_node *at, const char *path, struct stat *ret_st, struct leat_cb cb)
+{
+	return submit_stat(lt_from_node(at), "getattr", path, LT_WALK_NOFOLLOW, ret_st, cb);
+}
+
+/* ---- attributes: truncate, chmod, chown, utimens, setattr ---- */
+
+static void setattr_done(struct lt_op *op, int err)
+{
+	if (err || !op->ret_st) {
+		lt_op_finish(op, err);
+		return;
+	}
+	lt_walk_set_attr(&op->walk, &op->res.setattr.SETATTR3res_u.resok.obj_wcc.after);
+	op->created = true; /* no second attempt: the guard would refuse it */
+	lt_walk_getattr(op, stat_finish);
+}
 
 static void setattr_call(struct lt_op *op)
 {
 	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
 	op->args.setattr.new_attributes = op->sattr;
-	op->args.setattr.guard.check = FALSE;
-	lt_op_call(op, NFSPROC3_SETATTR, lt_op_end);
+	op->args.setattr.guard = op->guard;
+	lt_op_call(op, NFSPROC3_SETATTR, setattr_done);
 }
 
 static void setattr_typed(struct lt_op *op, int err)
@@ -89,6 +108,26 @@ static int submit_setattr(struct leat *m, const char *verb, const char *path,
 		return rc;
 	op->sattr = sattr;
 	return lt_walk_submit(op, mode, setattr_walked);
+}
+
+/* Return: as the others, and the errors of lt_attr_set() */
+int leat_aio_node_setattr(struct leat_node *at, const char *path, const struct leat_setattr *set,
+			  struct stat *ret_st, struct leat_cb cb)
+{
+	sattrguard3 guard;
+	struct lt_op *op;
+	sattr3 sattr;
+	int rc = lt_attr_set(set, &sattr, &guard);
+
+	if (rc)
+		return lt_task_refuse(cb, rc);
+	rc = lt_op_create_from(lt_from_node(at), "setattr", path, NULL, cb, &op);
+	if (rc)
+		return rc;
+	op->sattr = sattr;
+	op->guard = guard;
+	op->ret_st = ret_st;
+	return lt_walk_submit(op, LT_WALK_NOFOLLOW, setattr_walked);
 }
 
 int leat_aio_truncate(struct leat *m, const char *path, uint64_t size, struct leat_cb cb)
@@ -163,19 +202,29 @@ static void access_ask(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_ACCESS, access_judge);
 }
 
-/* Checks access for the user that the mount authenticates as. */
-int leat_aio_access(struct leat *m, const char *path, int mode, struct leat_cb cb)
+static int submit_access(struct lt_from from, const char *path, int mode, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
 	if (mode & ~(R_OK | W_OK | X_OK))
 		return lt_task_refuse(cb, -EINVAL);
-	rc = lt_op_create(m, "access", path, NULL, cb, &op);
+	rc = lt_op_create_from(from, "access", path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->mode = (mode_t)mode;
 	return lt_walk_submit_typed(op, LT_WALK_FOLLOW, access_ask);
+}
+
+/* Checks access for the user that the mount authenticates as. */
+int leat_aio_access(struct leat *m, const char *path, int mode, struct leat_cb cb)
+{
+	return submit_access(lt_from_mount(m), path, mode, cb);
+}
+
+int leat_aio_node_access(struct leat_node *at, const char *path, int mode, struct leat_cb cb)
+{
+	return submit_access(lt_from_node(at), path, mode, cb);
 }
 
 /* ---- readlink ---- */
@@ -203,20 +252,30 @@ static void readlink_typed(struct lt_op *op, int err)
 		lt_op_call_readlink(op, &op->walk.fh, readlink_got);
 }
 
-/* Truncates at @cap, as readlink(2) does. */
-int leat_aio_readlink(struct leat *m, const char *path, char *buf, size_t cap, struct leat_cb cb)
+static int submit_readlink(struct lt_from from, const char *path, char *buf, size_t cap, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
 	if (!cap)
 		return lt_task_refuse(cb, -EINVAL);
-	rc = lt_op_create(m, "readlink", path, NULL, cb, &op);
+	rc = lt_op_create_from(from, "readlink", path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->buf = buf;
 	op->cap = cap;
 	return lt_walk_submit_typed(op, LT_WALK_NOFOLLOW, readlink_typed);
+}
+
+/* Truncates at @cap, as readlink(2) does. */
+int leat_aio_readlink(struct leat *m, const char *path, char *buf, size_t cap, struct leat_cb cb)
+{
+	return submit_readlink(lt_from_mount(m), path, buf, cap, cb);
+}
+
+int leat_aio_node_readlink(struct leat_node *at, const char *path, char *buf, size_t cap, struct leat_cb cb)
+{
+	return submit_readlink(lt_from_node(at), path, buf, cap, cb);
 }
 
 /* ---- statvfs ---- */
@@ -239,16 +298,26 @@ static void statvfs_walked(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_FSSTAT, statvfs_done);
 }
 
-int leat_aio_statvfs(struct leat *m, const char *path, struct statvfs *ret_st, struct leat_cb cb)
+static int submit_statvfs(struct lt_from from, const char *path, struct statvfs *ret_st, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	rc = lt_op_create(m, "statvfs", path, NULL, cb, &op);
+	rc = lt_op_create_from(from, "statvfs", path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->ret_vfs = ret_st;
 	return lt_walk_submit(op, LT_WALK_FOLLOW, statvfs_walked);
+}
+
+int leat_aio_statvfs(struct leat *m, const char *path, struct statvfs *ret_st, struct leat_cb cb)
+{
+	return submit_statvfs(lt_from_mount(m), path, ret_st, cb);
+}
+
+int leat_aio_node_statvfs(struct leat_node *at, const char *path, struct statvfs *ret_st, struct leat_cb cb)
+{
+	return submit_statvfs(lt_from_node(at), path, ret_st, cb);
 }
 
 /* ---- the NULL procedure ---- */

@@ -6,7 +6,8 @@
  * Operation:  Each: walk to the directory of the last component, check that component, then one call. A
  *             kernel refuses some paths by their text alone (".", "..", the root, a slash after the name
  *             of a file). These are refused here with the same errnos, because a server sees only a
- *             directory handle and a name.
+ *             directory handle and a name. A path that begins at a node must have a name.
+ *             Functions that create an object return a node of it if the caller wants one.
  * Memory:     op.c's.
  * Threads:    The public functions any (task.h); the steps the owner's.
  * Errors:     As the system calls of the same names.
@@ -17,7 +18,39 @@
 
 #include "attr.h"
 #include "handle.h"
+#include "node.h"
 #include "op.h"
+
+static int create_name_op(struct lt_from from, const char *verb, const char *path, const char *path2,
+			  struct leat_cb cb, struct lt_op **ret)
+{
+	if (from.node && (!path || !*path))
+		return lt_task_refuse(cb, path ? -ENOENT : -EINVAL);
+	return lt_op_create_from(from, verb, path, path2, cb, ret);
+}
+
+/* Creates an operation that returns what it creates. */
+static int create_making_op(struct lt_from from, const char *verb, const char *path, const char *path2,
+			    struct leat_node **ret_node, struct stat *ret_st, struct leat_cb cb,
+			    struct lt_op **ret)
+{
+	int rc = create_name_op(from, verb, path, path2, cb, ret);
+
+	if (rc)
+		return rc;
+	(*ret)->ret_node = ret_node;
+	(*ret)->ret_st = ret_st;
+	return 0;
+}
+
+/* The object exists: is a node or are attributes of it wanted? */
+static void made(struct lt_op *op, int err)
+{
+	if (err || (!op->ret_node && !op->ret_st))
+		lt_op_finish(op, err);
+	else
+		lt_walk_made(op, lt_node_return);
+}
 
 /* The directory and last name of the walk, as arguments of the call. */
 static diropargs3 last_name(struct lt_op *op)
@@ -47,18 +80,30 @@ static void mkdir_walked(struct lt_op *op, int err)
 		return;
 	op->args.mkdir.where = last_name(op);
 	op->args.mkdir.attributes = lt_attr_mode(op->mode);
-	lt_op_call(op, NFSPROC3_MKDIR, lt_op_end);
+	lt_op_call(op, NFSPROC3_MKDIR, made);
 }
 
-int leat_aio_mkdir(struct leat *m, const char *path, mode_t mode, struct leat_cb cb)
+static int submit_mkdir(struct lt_from from, const char *path, mode_t mode, struct leat_node **ret_node,
+			struct stat *ret_st, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = lt_op_create(m, "mkdir", path, NULL, cb, &op);
+	int rc = create_making_op(from, "mkdir", path, NULL, ret_node, ret_st, cb, &op);
 
 	if (rc)
 		return rc;
 	op->mode = mode;
 	return lt_walk_submit(op, LT_WALK_PARENT, mkdir_walked);
+}
+
+int leat_aio_mkdir(struct leat *m, const char *path, mode_t mode, struct leat_cb cb)
+{
+	return submit_mkdir(lt_from_mount(m), path, mode, NULL, NULL, cb);
+}
+
+int leat_aio_node_mkdir(struct leat_node *at, const char *path, mode_t mode, struct leat_node **ret_node,
+			struct stat *ret_st, struct leat_cb cb)
+{
+	return submit_mkdir(lt_from_node(at), path, mode, ret_node, ret_st, cb);
 }
 
 /* ---- rmdir ---- */
@@ -78,12 +123,22 @@ static void rmdir_walked(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_RMDIR, lt_op_end);
 }
 
-int leat_aio_rmdir(struct leat *m, const char *path, struct leat_cb cb)
+static int submit_rmdir(struct lt_from from, const char *path, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = lt_op_create(m, "rmdir", path, NULL, cb, &op);
+	int rc = create_name_op(from, "rmdir", path, NULL, cb, &op);
 
 	return rc ? rc : lt_walk_submit(op, LT_WALK_PARENT, rmdir_walked);
+}
+
+int leat_aio_rmdir(struct leat *m, const char *path, struct leat_cb cb)
+{
+	return submit_rmdir(lt_from_mount(m), path, cb);
+}
+
+int leat_aio_node_rmdir(struct leat_node *at, const char *path, struct leat_cb cb)
+{
+	return submit_rmdir(lt_from_node(at), path, cb);
 }
 
 /* ---- unlink ---- */
@@ -112,12 +167,22 @@ static void unlink_walked(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_REMOVE, lt_op_end);
 }
 
-int leat_aio_unlink(struct leat *m, const char *path, struct leat_cb cb)
+static int submit_unlink(struct lt_from from, const char *path, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = lt_op_create(m, "unlink", path, NULL, cb, &op);
+	int rc = create_name_op(from, "unlink", path, NULL, cb, &op);
 
 	return rc ? rc : lt_walk_submit(op, LT_WALK_PARENT, unlink_walked);
+}
+
+int leat_aio_unlink(struct leat *m, const char *path, struct leat_cb cb)
+{
+	return submit_unlink(lt_from_mount(m), path, cb);
+}
+
+int leat_aio_node_unlink(struct leat_node *at, const char *path, struct leat_cb cb)
+{
+	return submit_unlink(lt_from_node(at), path, cb);
 }
 
 /* ---- rename ---- */
@@ -163,21 +228,42 @@ static void rename_walked_old(struct lt_op *op, int err)
 	op->fh2 = op->walk.fh;
 	memcpy(op->name2, op->walk.part.name, sizeof(op->name2));
 	op->flags = op->walk.part.slash;
-	lt_walk_start(op, op->path2_copy, LT_WALK_PARENT, rename_walked_new);
+	lt_walk_start_second(op, LT_WALK_PARENT, rename_walked_new);
 }
 
-int leat_aio_rename(struct leat *m, const char *from, const char *to, struct leat_cb cb)
+/* Creates an operation that walks to @path2, the new name, as well. */
+static int create_pair_op(struct lt_from from, struct lt_from to, const char *verb, const char *path,
+			  const char *path2, struct leat_cb cb, struct lt_op **ret)
+{
+	int rc;
+
+	if (!path2 || (to.node && !*path2))
+		return lt_task_refuse(cb, path2 ? -ENOENT : -EINVAL);
+	rc = lt_op_create_from(from, verb, path, path2, cb, ret);
+	return rc ? rc : lt_op_set_target(*ret, to);
+}
+
+static int submit_rename(struct lt_from from, const char *path, struct lt_from to, const char *path2,
+			 struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	if (!to)
-		return lt_task_refuse(cb, -EINVAL);
-	rc = lt_op_create(m, "rename", from, to, cb, &op);
-	if (rc)
-		return rc;
-	op->task.path2 = op->path2_copy;
-	return lt_walk_submit(op, LT_WALK_PARENT, rename_walked_old);
+	if (from.node && (!path || !*path))
+		return lt_task_refuse(cb, path ? -ENOENT : -EINVAL);
+	rc = create_pair_op(from, to, "rename", path, path2, cb, &op);
+	return rc ? rc : lt_walk_submit(op, LT_WALK_PARENT, rename_walked_old);
+}
+
+int leat_aio_rename(struct leat *m, const char *from, const char *to, struct leat_cb cb)
+{
+	return submit_rename(lt_from_mount(m), from, lt_from_mount(m), to, cb);
+}
+
+int leat_aio_node_rename(struct leat_node *at, const char *from, struct leat_node *at2, const char *to,
+			 struct leat_cb cb)
+{
+	return submit_rename(lt_from_node(at), from, lt_from_node(at2), to, cb);
 }
 
 /* ---- names without a trailing slash: link, symlink, mknod ---- */
@@ -216,22 +302,27 @@ static void link_walked_old(struct lt_op *op, int err)
 		return;
 	}
 	op->fh2 = op->walk.fh;
-	lt_walk_start(op, op->path2_copy, LT_WALK_PARENT, link_walked_new);
+	lt_walk_start_second(op, LT_WALK_PARENT, link_walked_new);
+}
+
+static int submit_link(struct lt_from from, const char *path, struct lt_from to, const char *path2,
+		       struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = create_pair_op(from, to, "link", path, path2, cb, &op);
+
+	return rc ? rc : lt_walk_submit(op, LT_WALK_NOFOLLOW, link_walked_old);
 }
 
 /* If @from is a symbolic link, the link itself gets the new name. */
 int leat_aio_link(struct leat *m, const char *from, const char *to, struct leat_cb cb)
 {
-	struct lt_op *op;
-	int rc;
+	return submit_link(lt_from_mount(m), from, lt_from_mount(m), to, cb);
+}
 
-	if (!to)
-		return lt_task_refuse(cb, -EINVAL);
-	rc = lt_op_create(m, "link", from, to, cb, &op);
-	if (rc)
-		return rc;
-	op->task.path2 = op->path2_copy;
-	return lt_walk_submit(op, LT_WALK_NOFOLLOW, link_walked_old);
+int leat_aio_node_link(struct leat_node *n, struct leat_node *at, const char *path, struct leat_cb cb)
+{
+	return submit_link(lt_from_node(n), NULL, lt_from_node(at), path, cb);
 }
 
 static void symlink_walked(struct lt_op *op, int err)
@@ -248,10 +339,11 @@ static void symlink_walked(struct lt_op *op, int err)
 	args->symlink.symlink_data.length = (uint32_t)op->iov.iov_len;
 	args->symlink.symlink_data.iov = &op->iov;
 	args->symlink.symlink_data.iovcnt = 1;
-	lt_op_call(op, NFSPROC3_SYMLINK, lt_op_end);
+	lt_op_call(op, NFSPROC3_SYMLINK, made);
 }
 
-int leat_aio_symlink(struct leat *m, const char *target, const char *path, struct leat_cb cb)
+static int submit_symlink(struct lt_from from, const char *target, const char *path, struct leat_node **ret_node,
+			  struct stat *ret_st, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
@@ -260,8 +352,19 @@ int leat_aio_symlink(struct leat *m, const char *target, const char *path, struc
 		return lt_task_refuse(cb, -EINVAL);
 	if (!*target)
 		return lt_task_refuse(cb, -ENOENT);
-	rc = lt_op_create(m, "symlink", path, target, cb, &op);
+	rc = create_making_op(from, "symlink", path, target, ret_node, ret_st, cb, &op);
 	return rc ? rc : lt_walk_submit(op, LT_WALK_PARENT, symlink_walked);
+}
+
+int leat_aio_symlink(struct leat *m, const char *target, const char *path, struct leat_cb cb)
+{
+	return submit_symlink(lt_from_mount(m), target, path, NULL, NULL, cb);
+}
+
+int leat_aio_node_symlink(struct leat_node *at, const char *target, const char *path, struct leat_node **ret_node,
+			  struct stat *ret_st, struct leat_cb cb)
+{
+	return submit_symlink(lt_from_node(at), target, path, ret_node, ret_st, cb);
 }
 
 /* ---- mknod ---- */
@@ -290,7 +393,7 @@ static void mknod_walked(struct lt_op *op, int err)
 		args->what.mknoddata3_u.device.spec.specdata2 = minor(op->dev);
 		break;
 	}
-	lt_op_call(op, NFSPROC3_MKNOD, lt_op_end);
+	lt_op_call(op, NFSPROC3_MKNOD, made);
 }
 
 /* mknod(2) of a regular file is a CREATE. */
@@ -301,11 +404,11 @@ static void mknod_walked_file(struct lt_op *op, int err)
 	op->args.create.where = last_name(op);
 	op->args.create.how.mode = GUARDED;
 	op->args.create.how.createhow3_u.obj_attributes = lt_attr_mode(op->mode);
-	lt_op_call(op, NFSPROC3_CREATE, lt_op_end);
+	lt_op_call(op, NFSPROC3_CREATE, made);
 }
 
-/* Return: as the others; -EINVAL: a type that mknod(2) does not make; -EPERM: a directory. */
-int leat_aio_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev, struct leat_cb cb)
+static int submit_mknod(struct lt_from from, const char *path, mode_t mode, dev_t dev, struct leat_node **ret_node,
+			struct stat *ret_st, struct leat_cb cb)
 {
 	lt_op_step walked = mknod_walked;
 	struct lt_op *op;
@@ -324,10 +427,22 @@ int leat_aio_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev, str
 	default:
 		return lt_task_refuse(cb, S_ISDIR(mode) ? -EPERM : -EINVAL);
 	}
-	rc = lt_op_create(m, "mknod", path, NULL, cb, &op);
+	rc = create_making_op(from, "mknod", path, NULL, ret_node, ret_st, cb, &op);
 	if (rc)
 		return rc;
 	op->mode = mode;
 	op->dev = dev;
 	return lt_walk_submit(op, LT_WALK_PARENT, walked);
+}
+
+/* Return: as the others; -EINVAL: a type that mknod(2) does not make; -EPERM: a directory. */
+int leat_aio_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev, struct leat_cb cb)
+{
+	return submit_mknod(lt_from_mount(m), path, mode, dev, NULL, NULL, cb);
+}
+
+int leat_aio_node_mknod(struct leat_node *at, const char *path, mode_t mode, dev_t dev, struct leat_node **ret_node,
+			struct stat *ret_st, struct leat_cb cb)
+{
+	return submit_mknod(lt_from_node(at), path, mode, dev, ret_node, ret_st, cb);
 }

@@ -8,7 +8,8 @@
  *             middle (or at the end, if the operation follows links) is read and replaced by its target;
  *             an absolute target starts at the root of the export. If the operation is `fresh`, the last
  *             component is looked up at the server. After ESTALE, all components are; a relative path,
- *             too, is then walked from the root, unless leat_fchdir() set its start.
+ *             too, is then walked from the root, unless leat_fchdir() set its start. A path that starts at a
+ *             node is always walked from that node.
  *
  *             advance() -> LOOKUP -> looked_up() -> [GETATTR] -> arrived() -> advance() ...
  *                    `-> the cache ---------------------^    `-> READLINK -> got_target() -^
@@ -22,6 +23,7 @@
 
 #include "cache.h"
 #include "handle.h"
+#include "node.h"
 #include "op.h"
 
 #define LINKS_MAX 40u
@@ -33,7 +35,7 @@ static void walk_done(struct lt_op *op, int err)
 	op->walk.next(op, err);
 }
 
-static void set_attr(struct lt_walk *w, const post_op_attr *a)
+void lt_walk_set_attr(struct lt_walk *w, const post_op_attr *a)
 {
 	w->has_attr = a->attributes_follow;
 	if (w->has_attr)
@@ -103,7 +105,7 @@ static void looked_up(struct lt_op *op, int err)
 	}
 	w->dir = w->fh;
 	lt_fh_take(&w->fh, &ok->object);
-	set_attr(w, &ok->obj_attributes);
+	lt_walk_set_attr(w, &ok->obj_attributes);
 	lt_walk_getattr(op, arrived);
 }
 
@@ -200,33 +202,96 @@ void lt_walk_getattr(struct lt_op *op, lt_op_step next)
 	lt_op_call(op, NFSPROC3_GETATTR, got_attr);
 }
 
-void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, lt_op_step next)
+/* A relative path without a node */
+static int start_at_base(struct lt_op *op, const char *path)
 {
 	struct leat *m = op->task.m;
 	struct lt_walk *w = &op->walk;
-	bool relative = path[0] != '/';
+
+	if (op->again)
+		m->has_base = false;
+	w->fh = m->has_cwd ? m->cwd : m->has_base ? m->base : m->root;
+	if (!m->has_cwd && !m->has_base)
+		return lt_path_join(m->path, path[0] ? path : NULL, &w->text);
+	return lt_path_join(path, NULL, &w->text);
+}
+
+static int start_at_node(struct lt_op *op, const struct leat_node *node, const char *path)
+{
+	if (path[0] && node->type && node->type != NF3DIR)
+		return -ENOTDIR;
+	op->walk.fh = lt_node_fh(node);
+	return lt_path_join(path, NULL, &op->walk.text);
+}
+
+static void start_walk(struct lt_op *op, const struct leat_node *node, const char *path, enum lt_walk_mode mode,
+		       lt_op_step next)
+{
+	struct lt_walk *w = &op->walk;
 	int err;
 
 	free(w->text);
 	memset(w, 0, sizeof(*w));
 	w->mode = mode;
 	w->next = next;
-	op->walked = true;
-	if (relative && op->again)
-		m->has_base = false;
-	if (relative)
-		w->fh = m->has_cwd ? m->cwd : m->has_base ? m->base : m->root;
-	else
-		w->fh = m->root;
-	if (relative && !m->has_cwd && !m->has_base)
-		err = lt_path_join(m->path, path[0] ? path : NULL, &w->text);
-	else
+	op->walked |= !node || path[0];
+	if (path[0] != '/') {
+		err = node ? start_at_node(op, node, path) : start_at_base(op, path);
+	} else {
+		w->fh = op->task.m->root;
 		err = lt_path_join(path, NULL, &w->text);
-	if (err) {
+	}
+	if (err)
 		walk_done(op, err);
+	else
+		advance(op);
+}
+
+void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, lt_op_step next)
+{
+	start_walk(op, op->node, path, mode, next);
+}
+
+void lt_walk_start_second(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next)
+{
+	start_walk(op, op->node2, op->path2_copy, mode, next);
+}
+
+#define AS_CREATE(proc)                                                                                      \
+	(offsetof(proc##res, proc##res_u) == offsetof(CREATE3res, CREATE3res_u) &&                           \
+	 offsetof(proc##resok, obj) == offsetof(CREATE3resok, obj) &&                                        \
+	 offsetof(proc##resok, obj_attributes) == offsetof(CREATE3resok, obj_attributes))
+
+_Static_assert(AS_CREATE(MKDIR3) && AS_CREATE(SYMLINK3) && AS_CREATE(MKNOD3), "lt_walk_made() reads all of them");
+
+static void made_looked_up(struct lt_op *op, int err)
+{
+	const LOOKUP3resok *ok = &op->res.lookup.LOOKUP3res_u.resok;
+
+	if (!err) {
+		lt_fh_take(&op->walk.fh, &ok->object);
+		lt_walk_set_attr(&op->walk, &ok->obj_attributes);
+	}
+	walk_done(op, err);
+}
+
+void lt_walk_made(struct lt_op *op, lt_op_step next)
+{
+	const CREATE3resok *ok = &op->res.create.CREATE3res_u.resok;
+	struct lt_walk *w = &op->walk;
+
+	op->created = true;
+	w->next = next;
+	w->has_attr = false;
+	if (!ok->obj.handle_follows) {
+		op->args.lookup.what.dir = lt_fh_wire(&w->fh);
+		op->args.lookup.what.name = w->part.name;
+		lt_op_call(op, NFSPROC3_LOOKUP, made_looked_up);
 		return;
 	}
-	advance(op);
+	lt_fh_take(&w->fh, &ok->obj.post_op_fh3_u.handle);
+	lt_walk_set_attr(w, &ok->obj_attributes);
+	walk_done(op, 0);
 }
 
 static void walk_own_path(struct lt_op *op, int err)
