@@ -18,7 +18,7 @@
  *                    the path that is a socket
  *           The export is the longest prefix of the path that the server exports; the rest is a
  *           path inside it.
- * Options:  (in the URL, or struct leat_opts; defaults in parentheses)
+ * Options:  (in the URL, or by leat_set(); defaults in parentheses)
  *             conns=N          connections, 1..16; large I/O is spread over them (1)
  *             credits=N        calls in flight per connection (64)
  *             inline=BYTES     1K..64K, a multiple of 1K (4K)
@@ -79,58 +79,46 @@ const char *leat_registration(size_t n);
 
 /* ---- mounting ----------------------------------------------------------------------------- */
 
-struct leat_opts {         /* zero-initialize; zero selects the default; options in the URL take precedence */
-	unsigned conns, credits;
-	uint32_t inline_bytes;
-	uint32_t readahead_bytes;
-	bool no_readahead;
-	uint32_t timeo_ms;
-	bool soft;
-	uint16_t mountport;
-	const char *registration;
-	const char *poll;          /* "adaptive", "busy", "event" */
-	unsigned spin_us;
-	bool has_ids;              /* use uid and gid below instead of those of the process */
-	uint32_t uid, gid;
-	uint32_t rsize, wsize;
-	const char *capture;       /* file for a pcap of local-fabric traffic */
-	bool connect_only;         /* connect without a mount, whatever the server exports. Only leat_info(),
-	                            * leat_null() and leat_server_...() work then */
-	const char *cache;         /* "auto", "none" */
-	uint32_t acmax_s;
-	const char *design;        /* "read-write", "read-read", "hybrid" */
-	uint32_t fast_write;
-	const char *monitor;
-	uint32_t bounce_bytes;
-	bool no_bounce;            /* bounce=0 */
-	unsigned reg_entries;
-	uint64_t reg_bytes;
-	unsigned dirty_watermark;
-	bool unsafe_inv;
-	const char *socket_user;
-	struct leat_reg_cost {     /* benchmarks only: simulated cost of memory registration on the local fabric,
-	                            * during which the calling thread is busy */
-		uint32_t reg_ns, reg_page_ns;     /* per registration, and per page of it */
-		uint32_t dereg_ns, dereg_page_ns; /* per deregistration, and per page of it */
-	} reg_cost;
-	/* Called with @away true and a reason in @why if the server has not replied for five seconds, and with false
-	 * when it replies again. Intended for user messages. Runs on the thread that drives the handle, also during
-	 * leat_mount(), and must not use the handle. May be NULL. */
-	void (*away)(void *ctx, bool away, const char *why);
-	void *away_ctx;
-};
+/* Options of a mount. Each has the name, values and default of the URL's option; options in the URL take precedence. */
+struct leat_opts;
+
+/** leat_opts_create - returns options with all defaults, or NULL: out of memory */
+struct leat_opts *leat_opts_create(void);
+void leat_opts_destroy(struct leat_opts *o); /* NULL is fine. Mounts do not need the options afterwards */
+
+/** leat_set - sets an option: leat_set(o, "rsize", "1M")
+ * @name: of an option of URLs, or one of these, which a URL must not contain:
+ *          connect_only=yes   connect without a mount, whatever the server exports. Only leat_info(), leat_null() and
+ *                             the functions of leat_admin.h work then
+ *          capture=FILE       write the traffic of the local fabric to a file, in pcap format
+ *          reg_cost=TIME, reg_page_cost=TIME, dereg_cost=TIME, dereg_page_cost=TIME
+ *                             benchmarks only: simulated cost of memory registration on the local fabric, per
+ *                             registration, per page of it, and the same of deregistration. The calling thread is
+ *                             busy for that time
+ *
+ * Return: 0; -EINVAL: no such option (leat_error(NULL) names the nearest one), or an invalid value; -ENOMEM, also if
+ * @o is NULL. A failure leaves the options unchanged.
+ */
+int leat_set(struct leat_opts *o, const char *name, const char *value);
+
+/** leat_set_away - sets a function for messages to the user about a server that does not reply
+ * @fn: called with @away true and a reason in @why if the server has not replied for five seconds, and with false when
+ * it replies again. It runs on the thread that drives the handle, also during leat_mount(), and must not use the
+ * handle. NULL: none
+ */
+void leat_set_away(struct leat_opts *o, void (*fn)(void *ctx, bool away, const char *why), void *ctx);
+
+/** leat_option_name - name of the @i-th option of leat_set(); NULL: no more */
+const char *leat_option_name(size_t i);
 
 /** leat_mount - connects and mounts; blocks
  * @url: see above; its path inside the export, if any, is the base of relative names
  * @opts: may be NULL
  *
- * Return: 0; -EINVAL: invalid URL (see leat_mount_error()); -ECONNREFUSED, -EHOSTUNREACH, -ENOENT (no such export),
+ * Return: 0; -EINVAL: invalid URL (see leat_error()); -ECONNREFUSED, -EHOSTUNREACH, -ENOENT (no such export),
  * -EACCES, -ETIMEDOUT, -ENOMEM ...
  */
 int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret);
-
-/** leat_mount_error - why the last leat_mount() of this thread failed: one line with operation and reason */
-const char *leat_mount_error(void);
 
 /** leat_umount - waits for operations in flight, closes all files, ends the mount. NULL is fine. */
 void leat_umount(struct leat *m);
@@ -138,6 +126,7 @@ void leat_umount(struct leat *m);
 /** leat_error - text of the last failure on this handle: server and path, procedure, cause
  * "leat://host/export/dir/file: LOOKUP: Permission denied (NFS3ERR_ACCES)"
  * The server is named as in the mounted URL, whatever transport leat:// selected.
+ * @m: NULL: the last failure of this thread in a function without a handle, such as leat_mount() and leat_set()
  */
 const char *leat_error(const struct leat *m);
 

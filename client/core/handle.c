@@ -22,6 +22,7 @@
 #include "handle.h"
 #include "io.h"
 #include "mount_ref.h"
+#include "opts.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
 
@@ -81,15 +82,10 @@ static int create_engine(struct leat *m, const struct leat_opts *opts)
 	int rc;
 
 	if (opts) {
-		const struct leat_reg_cost *cost = &opts->reg_cost;
-
 		m->away = opts->away;
 		m->away_ctx = opts->away_ctx;
 		domain_attr.capture = opts->capture;
-		domain_attr.reg_cost = (struct rpcrdma_reg_cost){
-			.reg_ns = cost->reg_ns, .reg_page_ns = cost->reg_page_ns,
-			.dereg_ns = cost->dereg_ns, .dereg_page_ns = cost->dereg_page_ns,
-		};
+		domain_attr.reg_cost = opts->reg_cost;
 	}
 	rc = rpcrdma_domain_create(&domain_attr, &m->domain);
 	if (rc)
@@ -204,11 +200,20 @@ void lt_handle_tell(struct leat *m, const char *path, const char *path2, const c
 	pthread_mutex_unlock(&m->lock);
 }
 
+char *lt_thread_error(void)
+{
+	static _Thread_local char text[LT_ERROR_BYTES];
+
+	return text;
+}
+
 const char *leat_error(const struct leat *m)
 {
 	static _Thread_local char copy[sizeof(m->error)];
 	struct leat *w = (struct leat *)(uintptr_t)m; /* the lock is not part of the const promise */
 
+	if (!m)
+		return lt_thread_error();
 	pthread_mutex_lock(&w->lock);
 	memcpy(copy, m->error, sizeof(copy));
 	pthread_mutex_unlock(&w->lock);

@@ -16,6 +16,8 @@
 #include "rpcrdma.h"
 #include "url.h"
 
+#define LT_ERROR_BYTES 1024
+
 struct lt_cache;
 struct lt_io;
 struct lt_mount_ref;
@@ -72,7 +74,7 @@ struct leat {
 
 	pthread_mutex_t lock;              /* protects the members below; a leaf lock: no other lock is taken under
 	                                    * it */
-	char error[1024];
+	char error[LT_ERROR_BYTES];
 	char cwd_path[LT_PATH_MAX];        /* path of cwd from the root of the export, for messages; may be truncated */
 	struct lt_io *free_ios;
 	unsigned free_ios_count;
@@ -102,6 +104,9 @@ static inline uint64_t lt_handle_now(const struct leat *m)
 
 /* cause if ACCESS succeeds but grants less than is needed */
 #define LT_NOT_GRANTED "the server grants this user no such access"
+
+/** lt_thread_error - returns the text of leat_error(NULL), in LT_ERROR_BYTES bytes */
+char *lt_thread_error(void);
 
 /** lt_handle_tell - sets the text that leat_error() returns:
  * "tcp://host:2049/export/dir/file: LOOKUP: Permission denied (NFS3ERR_ACCES)"

@@ -4,15 +4,14 @@
  * url.c - parses SCHEME://HOST[:PORT]/EXPORT/PATH?OPTION=VALUE&...
  *
  * Operation:  mount.c calls lt_url_parse() first, then, for local URLs, lt_url_split_socket(), the only
- *             function here that accesses files. The user name of socket_user= is resolved at once. Paths
- *             and option values are percent-decoded. A '?' in a path is written %3F.
+ *             function here that accesses files. opts.c has the options. Paths and option values are
+ *             percent-decoded. A '?' in a path is written %3F.
  * Memory:     Caller's structures only; nothing is allocated.
  * Threads:    Any.
  * Errors:     -EINVAL with a line that names the wrong part; the tools print this line for the user.
  */
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/opt.h"
+#include "opts.h"
 #include "url.h"
 
 static const char *const scheme_names[] = {
@@ -92,117 +92,7 @@ static int decode_percent(struct complaint *c, const char *what, const char *fro
 	return 0;
 }
 
-static int set_registration(const struct opt *o, void *to, const char *text, char *why, size_t cap)
-{
-	struct lt_url *u = to;
-	const char *name;
-
-	for (size_t i = 0; (name = rpcrdma_registration(i)); i++) {
-		if (!strcmp(text, name)) {
-			strcpy(u->registration, name);
-			return 0;
-		}
-	}
-	return opt_refuse(o, text, why, cap);
-}
-
-static int set_monitor(const struct opt *o, void *to, const char *text, char *why, size_t cap)
-{
-	struct lt_url *u = to;
-
-	if (strcmp(text, "uffd") != 0 && strcmp(text, "explicit") != 0 && strcmp(text, "none") != 0)
-		return opt_refuse(o, text, why, cap);
-	strcpy(u->monitor, text);
-	return 0;
-}
-
-/* Sets a user by name or number. Root's sockets are always trusted, so 0 means that no user is added. */
-static int set_socket_user(const struct opt *o, void *to, const char *text, char *why, size_t cap)
-{
-	static const struct opt number = { "socket_user", .type = OPT_NUMBER, .max = UINT32_MAX - 1,
-					   OPT_AT(struct lt_url, socket_uid) };
-	struct lt_url *u = to;
-	struct passwd pw, *found = NULL;
-	char buf[4096];
-
-	if (text[0] >= '0' && text[0] <= '9')
-		return opt_set(&number, u, text, why, cap);
-	if (getpwnam_r(text, &pw, buf, sizeof(buf), &found) || !found) {
-		snprintf(why, cap, "%s=%s: this host knows no such user", o->name, text);
-		return -EINVAL;
-	}
-	u->socket_uid = found->pw_uid;
-	return 0;
-}
-
-#define AT(member) OPT_AT(struct lt_url, member)
-
-enum { DESIGN_READ_WRITE, DESIGN_READ_READ, DESIGN_HYBRID };
-
-/* A value that no option has: the option was not given. */
-#define NOT_GIVEN UINT32_MAX
-
-static const struct opt opts[] = {
-	{ "conns", "N", "1", "connections; calls take them in turn", NULL, OPT_NUMBER, 0, AT(conns), .min = 1,
-	  .max = LT_CONNS_MAX },
-	{ "credits", "N", "64", "calls at once on each connection", NULL, OPT_NUMBER, 0, AT(credits), .min = 1,
-	  .max = RPCRDMA_CLNT_CREDITS_MAX },
-	{ "inline", "BYTES", "4K", "size of message buffers on RDMA and local", NULL, OPT_SIZE, 0, AT(inline_bytes),
-	  .min = 1024, .max = 65536, .step = 1024 },
-	{ "readahead", "BYTES", "1M", "for sequential reads; 0: none", NULL, OPT_SIZE, 0, AT(readahead_bytes),
-	  .max = 1u << 30 },
-	{ "cache", "HOW", "auto", "cache attributes and names", "auto none", OPT_WORD, 0, AT(no_cache) },
-	{ "acmax", "TIME", "60s", "maximum lifetime of cached attributes and names", NULL, OPT_TIME, 0, AT(acmax_s),
-	  .min = 1, .max = 86400, .unit = NS_PER_S, .bare = NS_PER_S },
-	{ "timeo", "TIME", "60s", "time without a reply after which to reconnect and resend", NULL, OPT_TIME, 0,
-	  AT(timeo_ms), .min = 1, .max = INT32_MAX, .unit = NS_PER_MS, .bare = NS_PER_MS },
-	{ "retry", "HOW", "hard", "soft: give up after timeo", "hard soft", OPT_WORD, 0, AT(soft) },
-	{ "mountport", "N", NULL, "port of the MOUNT service", NULL, OPT_NUMBER, 0, AT(mountport), .min = 1,
-	  .max = 65535 },
-	{ "registration", "HOW", "auto", "how memory is made reachable for RDMA",
-	  "auto, dynamic, cache, batch, slab, arena or window", OPT_OTHER, .set = set_registration },
-	{ "monitor", "HOW", "uffd", "how a cache of registrations is kept correct", "uffd, explicit or none", OPT_OTHER,
-	  .set = set_monitor },
-	{ "bounce", "BYTES", NULL, "smaller amounts of data are copied; 0: never", NULL, OPT_SIZE, 0,
-	  AT(bounce_bytes), .max = 16u << 20 },
-	{ "reg_entries", "N", NULL, "maximum of cached registrations", NULL, OPT_NUMBER, 0, AT(reg_entries), .min = 1,
-	  .max = 65536 },
-	{ "reg_bytes", "BYTES", NULL, "maximum of their bytes; size of an arena", NULL, OPT_SIZE, 0, AT(reg_bytes),
-	  .min = 4096, .max = UINT64_C(1) << 40 },
-	{ "dirty_watermark", "N", NULL, "evicted registrations that are deregistered together", NULL, OPT_NUMBER, 0,
-	  AT(dirty_watermark), .min = 1, .max = 4096 },
-	{ "socket_user", "NAME|UID", NULL, "another user with sockets that leat URLs may use", NULL, OPT_OTHER,
-	  .set = set_socket_user },
-	{ "unsafe_inv", "yes|no", "no", "let the server invalidate windows on soft RoCE, too", NULL, OPT_FLAG, 0,
-	  AT(unsafe_inv), .max = true },
-	{ "design", "HOW", "read-write", "which side moves the data", "read-write read-read hybrid", OPT_WORD, 0,
-	  AT(design) },
-	{ "fast_write", "BYTES", NULL, "writes of up to this size go together with their call", NULL, OPT_SIZE, 0,
-	  AT(fast_write_bytes), .min = 4096, .max = RPCRDMA_FAST_WRITE_MAX, .step = 4096 },
-	{ "poll", "HOW", "adaptive", "how to wait", "adaptive busy event", OPT_WORD, 0, AT(poll) },
-	{ "spin", "TIME", "50us", "how long to spin before sleeping", NULL, OPT_TIME, 0, AT(spin_us), .min = 1,
-	  .max = 1000000, .unit = NS_PER_US, .bare = NS_PER_US },
-	{ "uid", "N", NULL, "user to send to the server", NULL, OPT_NUMBER, 0, AT(uid), .max = UINT32_MAX - 1 },
-	{ "gid", "N", NULL, "group to send to the server", NULL, OPT_NUMBER, 0, AT(gid), .max = UINT32_MAX - 1 },
-	{ "rsize", "BYTES", NULL, "maximum data of a READ", NULL, OPT_SIZE, 0, AT(rsize), .min = 512, .max = 4u << 20 },
-	{ "wsize", "BYTES", NULL, "maximum data of a WRITE", NULL, OPT_SIZE, 0, AT(wsize), .min = 512,
-	  .max = 4u << 20 },
-};
-
-const struct opt *lt_url_opts(size_t *ret_n)
-{
-	*ret_n = ARRAY_SIZE(opts);
-	return opts;
-}
-
-static int parse_option(struct complaint *c, const char *name, const char *value, struct lt_url *u)
-{
-	const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), name);
-
-	return o ? opt_set(o, u, value, c->why, c->cap) : refuse(c, "unknown option \"%s\"", name);
-}
-
-static int parse_options(struct complaint *c, const char *text, struct lt_url *u)
+static int parse_options(struct complaint *c, const char *text, struct leat_opts *o)
 {
 	char name[32], value[128];
 	int rc;
@@ -221,7 +111,7 @@ static int parse_options(struct complaint *c, const char *text, struct lt_url *u
 				rc = decode_percent(c, "option value", eq + 1, len - name_len - 1,
 						    value, sizeof(value));
 			if (!rc)
-				rc = parse_option(c, name, value, u);
+				rc = lt_opts_set(o, name, value, true, c->why, c->cap);
 			if (rc)
 				return rc;
 		}
@@ -230,67 +120,6 @@ static int parse_options(struct complaint *c, const char *text, struct lt_url *u
 			text++;
 	}
 	return 0;
-}
-
-#define MEMBER(name_, member) { .name = name_, .type = OPT_NUMBER, OPT_AT(struct leat_opts, member) }
-#define STRING(name_) { .name = #name_, .type = OPT_TEXT, OPT_AT(struct leat_opts, name_) }
-
-/* The members of struct leat_opts that are options of a URL; 0 and NULL: not given */
-static const struct opt members[] = {
-	MEMBER("conns", conns), MEMBER("credits", credits), MEMBER("inline", inline_bytes),
-	MEMBER("readahead", readahead_bytes), MEMBER("timeo", timeo_ms), MEMBER("mountport", mountport),
-	MEMBER("spin", spin_us), MEMBER("rsize", rsize), MEMBER("wsize", wsize), MEMBER("acmax", acmax_s),
-	MEMBER("fast_write", fast_write), MEMBER("bounce", bounce_bytes), MEMBER("reg_entries", reg_entries),
-	MEMBER("reg_bytes", reg_bytes), MEMBER("dirty_watermark", dirty_watermark), STRING(monitor), STRING(design),
-	STRING(cache), STRING(registration), STRING(socket_user), STRING(poll),
-};
-
-static int take_opts(struct complaint *c, const struct leat_opts *from, struct lt_url *u)
-{
-	int rc = 0;
-
-	for (const struct opt *m = members; !rc && m < members + ARRAY_SIZE(members); m++) {
-		const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), m->name);
-		const char *text = m->type == OPT_TEXT ? opt_text(m, from) : NULL;
-		uint64_t v = m->type == OPT_TEXT ? 0 : opt_number(m, from);
-
-		if (v)
-			rc = opt_set_number(o, u, v, c->why, c->cap);
-		else if (text)
-			rc = opt_set(o, u, text, c->why, c->cap);
-	}
-	if (rc)
-		return rc;
-	if (from->no_readahead)
-		u->readahead_bytes = 0;
-	if (from->no_bounce)
-		u->bounce_bytes = 0;
-	u->soft = from->soft;
-	u->unsafe_inv = from->unsafe_inv;
-	if (from->has_ids) {
-		u->has_uid = u->has_gid = true;
-		u->uid = from->uid;
-		u->gid = from->gid;
-	}
-	return 0;
-}
-
-/* Computes the members that depend on options of which 0 is a value. */
-static void finish_options(struct lt_url *u)
-{
-	u->has_uid |= u->uid != NOT_GIVEN;
-	u->has_gid |= u->gid != NOT_GIVEN;
-	u->no_bounce = !u->bounce_bytes;
-	if (u->bounce_bytes == NOT_GIVEN)
-		u->bounce_bytes = 0;
-	if (u->design == DESIGN_READ_READ)
-		u->modes |= RPCRDMA_READ_READ;
-	if (u->design == DESIGN_HYBRID)
-		u->modes |= RPCRDMA_HYBRID;
-	if (u->fast_write_bytes)
-		u->modes |= RPCRDMA_FAST_WRITE;
-	if (u->no_cache)
-		u->readahead_bytes = 0;
 }
 
 static int parse_scheme(struct complaint *c, const char *url, enum lt_scheme *ret,
@@ -317,7 +146,8 @@ static int parse_scheme(struct complaint *c, const char *url, enum lt_scheme *re
 static int parse_authority(struct complaint *c, const char *text, size_t len, struct lt_url *u)
 {
 	const char *host = text, *port = NULL, *end = text + len;
-	static const struct opt number = { "port", .type = OPT_NUMBER, .min = 1, .max = 65535, AT(port) };
+	static const struct opt number = { "port", .type = OPT_NUMBER, .min = 1, .max = 65535,
+					   OPT_AT(struct lt_url, port) };
 	char digits[32];
 	size_t host_len;
 	int rc;
@@ -361,48 +191,44 @@ static int parse_authority(struct complaint *c, const char *text, size_t len, st
 int lt_url_parse(const char *url, const struct leat_opts *given, struct lt_url *ret, char *why,
 		 size_t cap)
 {
-	struct lt_url u = { .uid = NOT_GIVEN, .gid = NOT_GIVEN, .bounce_bytes = NOT_GIVEN };
 	struct complaint c = { .why = why, .cap = cap };
 	const char *rest = url, *path;
+	struct leat_opts o;
+	struct lt_url *u = &o.url;
 	size_t len;
 	int rc;
 
-	opt_init(opts, ARRAY_SIZE(opts), &u);
-	if (given) {
-		rc = take_opts(&c, given, &u);
-		if (rc)
-			return rc;
-	}
-	rc = parse_scheme(&c, url, &u.scheme, &rest);
+	lt_opts_init(&o, given);
+	rc = parse_scheme(&c, url, &u->scheme, &rest);
 	if (rc)
 		return rc;
 	len = strcspn(rest, "/?");
-	if (u.scheme == LT_SCHEME_LOCAL) {
+	if (u->scheme == LT_SCHEME_LOCAL) {
 		if (len)
 			return refuse(&c, "local: no host is named: local:///PATH/OF/SOCKET/EXPORT");
 	} else {
-		rc = parse_authority(&c, rest, len, &u);
+		rc = parse_authority(&c, rest, len, u);
 		if (rc)
 			return rc;
 	}
 	path = rest + len;
 	len = strcspn(path, "?");
-	rc = decode_percent(&c, "path", path, len, u.path, sizeof(u.path));
+	rc = decode_percent(&c, "path", path, len, u->path, sizeof(u->path));
 	if (rc)
 		return rc;
-	if (!u.path[0])
-		strcpy(u.path, "/");
+	if (!u->path[0])
+		strcpy(u->path, "/");
 	if (path[len] == '?') {
-		rc = parse_options(&c, path + len + 1, &u);
+		rc = parse_options(&c, path + len + 1, &o);
 		if (rc)
 			return rc;
 	}
-	finish_options(&u);
-	if (u.modes && u.scheme == LT_SCHEME_TCP)
+	lt_opts_finish(u);
+	if (u->modes && u->scheme == LT_SCHEME_TCP)
 		return refuse(&c, "design= and fast_write= are for RDMA and local, not for TCP");
-	if (u.modes && !strcmp(u.registration, "window"))
+	if (u->modes && !strcmp(u->registration, "window"))
 		return refuse(&c, "design= and fast_write= expose nothing that registration=window guards");
-	*ret = u;
+	*ret = *u;
 	return 0;
 }
 

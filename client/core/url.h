@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * url.h - the checked settings of a leat URL and struct leat_opts
+ * url.h - the checked settings of a leat URL
  */
 #ifndef LT_URL_H
 #define LT_URL_H
@@ -18,8 +18,6 @@
 #define LT_CONNS_MAX 16
 
 enum lt_scheme { LT_SCHEME_LEAT, LT_SCHEME_RDMA, LT_SCHEME_TCP, LT_SCHEME_LOCAL };
-
-struct opt;
 
 struct lt_url {
 	/* server and path */
@@ -57,16 +55,13 @@ struct lt_url {
 };
 
 /** lt_url_parse - parses a URL; leat.h has the grammar
- * @given: values for options that the URL does not set; may be NULL
+ * @given: values of options that the URL does not set; may be NULL
  * @why: receives an error message (one line) on failure
  *
  * Return: 0, or -EINVAL (@why names the wrong part), -ENAMETOOLONG.
  */
 must_check int lt_url_parse(const char *url, const struct leat_opts *given, struct lt_url *ret,
 			    char *why, size_t cap);
-
-/** lt_url_opts - the table of the options; @ret_n: their number */
-const struct opt *lt_url_opts(size_t *ret_n);
 
 /** lt_url_split_socket - splits the path of a local URL at the longest prefix that is a socket
  * @socket: receives that prefix; @rest: the remainder, at least "/"

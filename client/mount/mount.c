@@ -8,7 +8,7 @@
  *             becomes the base of relative names if it is a directory.
  * Memory:     The handle; on failure a partly built one is destroyed.
  * Threads:    The caller's; blocks.
- * Errors:     leat_mount_error() keeps the reason, one line per thread.
+ * Errors:     leat_error(NULL) has the reason.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +21,7 @@
 #include "mntsvc.h"
 #include "nfs_errno.h"
 #include "op.h"
+#include "opts.h"
 #include "sync.h"
 
 #define IO_BYTES_MAX (1u << 20)    /* limit per call if the server does not state its own */
@@ -28,13 +29,6 @@
 #define DIR_BYTES_MAX (256u << 10)
 #define DIR_BYTES_MIN 8192u
 #define PAGE_BYTES 4096u
-
-static _Thread_local char mount_error[1024];
-
-const char *leat_mount_error(void)
-{
-	return mount_error;
-}
 
 /* The smaller of the server's and the client's size, in whole pages if it is at least one page. */
 static uint32_t io_bytes(uint32_t server_max, uint32_t wanted)
@@ -219,21 +213,21 @@ int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
 {
 	struct lt_url u;
 	struct leat *m;
-	char why[sizeof(mount_error) - 300] = "";
+	char why[LT_ERROR_BYTES - 300] = "", *error = lt_thread_error();
 	int rc;
 
-	mount_error[0] = '\0';
-	rc = lt_url_parse(url, opts, &u, mount_error, sizeof(mount_error));
+	error[0] = '\0';
+	rc = lt_url_parse(url, opts, &u, error, LT_ERROR_BYTES);
 	if (rc)
 		return rc;
 	rc = lt_handle_create(&u, opts, &m);
 	if (rc) {
-		snprintf(mount_error, sizeof(mount_error), "%.250s: %s", url, strerror(-rc));
+		snprintf(error, LT_ERROR_BYTES, "%.250s: %s", url, strerror(-rc));
 		return rc;
 	}
 	rc = mount_steps(m, opts && opts->connect_only, why, sizeof(why));
 	if (rc) {
-		snprintf(mount_error, sizeof(mount_error), "cannot mount %.250s: %s", url,
+		snprintf(error, LT_ERROR_BYTES, "cannot mount %.250s: %s", url,
 			 why[0] ? why : strerror(-rc));
 		lt_handle_destroy(m);
 		return rc;

@@ -103,7 +103,7 @@ static int ping_run(const struct tool_cmd *self, int argc, char **argv)
 
 	if (tool_options(self, argc, argv, &ping) < 0 || optind == argc)
 		return tool_usage(self);
-	return tool_each_with(&tool_impatient, argc - optind, argv + optind, ping_one, &ping.count);
+	return tool_each_with(TOOL_IMPATIENT, argc - optind, argv + optind, ping_one, &ping.count);
 }
 
 static const struct opt opts[] = {

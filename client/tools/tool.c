@@ -85,25 +85,42 @@ static void on_away(void *ctx, bool away, const char *why)
 		log_info("%.*s: the server replies again", len, url);
 }
 
-int tool_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
+/* Sets what "NAME=VALUE&NAME=VALUE" says. */
+static int set_options(struct leat_opts *o, const char *text)
 {
-	struct leat_opts with = opts ? *opts : (struct leat_opts){ 0 };
+	char copy[256], *save = NULL;
+	int rc = 0;
 
-	if (isatty(STDERR_FILENO)) {
-		with.away = on_away;
-		with.away_ctx = (void *)(uintptr_t)url; /* an argument of the command: valid until exit */
+	snprintf(copy, sizeof(copy), "%s", text);
+	for (char *name = strtok_r(copy, "&", &save); name && !rc; name = strtok_r(NULL, "&", &save)) {
+		char *value = strchr(name, '=');
+
+		if (value)
+			*value++ = '\0';
+		rc = leat_set(o, name, value);
 	}
-	return leat_mount(url, &with, ret);
+	return rc;
 }
 
-const struct leat_opts tool_impatient = { .timeo_ms = TOOL_PATIENCE_MS, .soft = true };
+int tool_mount(const char *url, const char *opts, struct leat **ret)
+{
+	struct leat_opts *o = leat_opts_create();
+	int rc = set_options(o, opts ? opts : "");
+
+	if (isatty(STDERR_FILENO))
+		leat_set_away(o, on_away, (void *)(uintptr_t)url); /* an argument of the command: valid until exit */
+	if (!rc)
+		rc = leat_mount(url, o, ret);
+	leat_opts_destroy(o);
+	return rc;
+}
 
 int tool_attach(const char *url, struct tool_target *ret)
 {
 	return tool_attach_with(url, NULL, ret);
 }
 
-int tool_attach_with(const char *url, const struct leat_opts *opts, struct tool_target *ret)
+int tool_attach_with(const char *url, const char *opts, struct tool_target *ret)
 {
 	struct leat_info info;
 	struct leat *m;
@@ -116,7 +133,7 @@ int tool_attach_with(const char *url, const struct leat_opts *opts, struct tool_
 	}
 	rc = tool_mount(url, opts, &m);
 	if (rc < 0) {
-		log_err("%s", leat_mount_error());
+		log_err("%s", leat_error(NULL));
 		return rc;
 	}
 	leat_info(m, &info);
@@ -249,7 +266,7 @@ int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx)
 	return tool_each_with(NULL, argc, argv, fn, ctx);
 }
 
-int tool_each_with(const struct leat_opts *opts, int argc, char **argv,
+int tool_each_with(const char *opts, int argc, char **argv,
 		   int (*fn)(struct tool_target *t, void *ctx), void *ctx)
 {
 	int worst = TOOL_OK;
@@ -268,12 +285,11 @@ int tool_each_with(const struct leat_opts *opts, int argc, char **argv,
 
 int tool_ask(const char *url, int (*fn)(struct leat *m, void *ctx), void *ctx)
 {
-	const struct leat_opts opts = { .connect_only = true };
 	struct leat *m;
 	int rc;
 
-	if (tool_mount(url, &opts, &m)) {
-		log_err("%s", leat_mount_error());
+	if (tool_mount(url, "connect_only=yes", &m)) {
+		log_err("%s", leat_error(NULL));
 		return TOOL_FAILED;
 	}
 	rc = fn(m, ctx);

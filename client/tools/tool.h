@@ -74,19 +74,16 @@ struct tool_target {
 };
 
 /** tool_mount - leat_mount() that reports on a terminal when the server is away and when it is back
- * @opts: may be NULL; away and away_ctx are filled in
+ * @opts: "NAME=VALUE&NAME=VALUE" for leat_set(); the URL takes precedence. NULL: none
  */
-must_check int tool_mount(const char *url, const struct leat_opts *opts, struct leat **ret);
+must_check int tool_mount(const char *url, const char *opts, struct leat **ret);
 
-#define TOOL_PATIENCE_MS 10000u
+/* Options of a mount that gives up early without a reply, unless the URL says otherwise: for commands that test
+ * whether a server responds */
+#define TOOL_IMPATIENT "timeo=10s&retry=soft"
 
-/** tool_impatient - options of a mount that gives up after TOOL_PATIENCE_MS without a reply, unless the URL says
- * otherwise: for commands that test whether a server responds
- */
-extern const struct leat_opts tool_impatient;
-
-/** tool_attach_with - tool_attach(), with options; @opts may be NULL */
-must_check int tool_attach_with(const char *url, const struct leat_opts *opts, struct tool_target *ret);
+/** tool_attach_with - tool_attach(), with options as tool_mount() */
+must_check int tool_attach_with(const char *url, const char *opts, struct tool_target *ret);
 
 /** tool_attach - mounts @url; Return: 0, or -errno after a message */
 must_check int tool_attach(const char *url, struct tool_target *ret);
@@ -147,7 +144,7 @@ int tool_fail(struct leat *m, const char *name, int err);
 /** tool_each - runs @fn on each URL of @argv, attached; Return: the worst exit status */
 int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx), void *ctx);
 /** tool_each_with - as tool_each(), mounted with @opts, or NULL */
-int tool_each_with(const struct leat_opts *opts, int argc, char **argv,
+int tool_each_with(const char *opts, int argc, char **argv,
 		   int (*fn)(struct tool_target *t, void *ctx), void *ctx);
 
 /* Copied directory entries, sorted by name; without "." and "..". */

@@ -77,6 +77,14 @@ must_check bool opt_parse_time(const char *text, uint64_t bare, uint64_t *ret_ns
  */
 const struct opt *opt_find(const struct opt *v, size_t n, const char *name);
 
+#define OPT_HINT_BYTES 64
+
+/** opt_hint - for the message on an unknown option of a file or a URL: prints ` (did you mean "NAME"?)` if the table has
+ * a name that differs by at most two letters
+ * @buf: "" before the first call; unchanged if there is no such name, or if it has a hint from another table
+ */
+void opt_hint(const struct opt *v, size_t n, const char *name, char buf[OPT_HINT_BYTES]);
+
 /** opt_key - the name of an option in a file: without the "no-" of the command line */
 const char *opt_key(const struct opt *o);
 

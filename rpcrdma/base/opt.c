@@ -22,6 +22,7 @@
 #include "base/checked.h"
 
 #define OPTIONS_MAX 64
+#define OPT_NAME_MAX 32 /* of a name with a hint */
 #define LONGS 256 /* what getopt_long() returns for the first option; less: a letter */
 #define AMOUNT_BYTES 32
 #define HELP_COLUMN 21 /* of the text; from the left of the option */
@@ -446,6 +447,47 @@ const struct opt *opt_find(const struct opt *v, size_t n, const char *name)
 	return NULL;
 }
 
+/* Can @edits changes make @b of @a? A change inserts, removes or replaces a letter, or swaps two neighbours. */
+static bool is_near(const char *a, const char *b, unsigned edits)
+{
+	while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
+		a++;
+		b++;
+	}
+	if (!*a && !*b)
+		return true;
+	if (!edits--)
+		return false;
+	return (*a && is_near(a + 1, b, edits)) || (*b && is_near(a, b + 1, edits)) ||
+	       (*a && *b && is_near(a + 1, b + 1, edits)) ||
+	       (a[0] && a[0] == b[1] && a[1] && a[1] == b[0] && is_near(a + 2, b + 2, edits));
+}
+
+/* @key: as in a file, where only some options can be set; otherwise as on a command line */
+static const char *find_near(const struct opt *v, size_t n, const char *name, bool key)
+{
+	unsigned most = ((unsigned)strnlen(name, 5) + 1) / 3; /* 2: of five letters or more */
+
+	for (unsigned edits = 1; edits <= most; edits++) {
+		for (const struct opt *o = v; o < v + n; o++) {
+			bool hidden = !o->name || !o->help || (key && o->type == OPT_OTHER && !o->set);
+			const char *candidate = hidden ? NULL : key ? opt_key(o) : o->name;
+
+			if (candidate && is_near(name, candidate, edits))
+				return candidate;
+		}
+	}
+	return NULL;
+}
+
+void opt_hint(const struct opt *v, size_t n, const char *name, char buf[OPT_HINT_BYTES])
+{
+	const char *near = *buf ? NULL : find_near(v, n, name, true);
+
+	if (near)
+		(void)snprintf(buf, OPT_HINT_BYTES, " (did you mean \"%.32s\"?)", near);
+}
+
 /* Prints @text in lines of HELP_WIDTH; the first one begins at column @now, all at @column. */
 static void print_wrapped(FILE *to, const char *text, int now, int column)
 {
@@ -492,6 +534,19 @@ void opt_help(FILE *to, const struct opt *v, size_t n, int indent, bool key)
 	}
 }
 
+/* @arg: the unknown option as given, "--NAME" or "--NAME=VALUE" */
+static int unknown_option(const struct opt *v, size_t n, const char *arg, char *why, size_t why_bytes)
+{
+	size_t len = strcspn(arg, "=");
+	char name[OPT_NAME_MAX + 3];
+	const char *near;
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)MIN(len, sizeof(name) - 1), arg);
+	near = len > 2 ? find_near(v, n, name + 2, false) : NULL;
+	return opt_fail(-EINVAL, why, why_bytes, "no such option: %.200s%s%.32s%s", arg, near ? " (did you mean --" : "",
+			near ? near : "", near ? "?)" : "");
+}
+
 int opt_next(const struct opt *v, size_t n, int argc, char **argv, bool mixed, const struct opt **ret,
 	     const char **ret_value, char *why, size_t why_bytes)
 {
@@ -519,7 +574,7 @@ int opt_next(const struct opt *v, size_t n, int argc, char **argv, bool mixed, c
 	if (opt == -1)
 		return 0;
 	if (opt == '?' && !optopt)
-		return opt_fail(-EINVAL, why, why_bytes, "no such option: %s", argv[optind - 1]);
+		return unknown_option(v, n, argv[optind - 1], why, why_bytes);
 	if (opt == '?' && optopt < LONGS) /* perhaps one of several letters: then optind is still that of all of them */
 		return opt_fail(-EINVAL, why, why_bytes, "no such option: -%c", optopt);
 	if (opt == ':' && optopt < LONGS)

@@ -172,6 +172,14 @@ static char *read_line(char *buf, int cap, void *stream)
 	return r->bad_line ? NULL : buf;
 }
 
+static int unknown_key(struct file_reader *r, const char *section, const char *key)
+{
+	char hint[OPT_HINT_BYTES] = "";
+
+	opt_hint(conf_opts, CONF_OPTS, key, hint);
+	return conf_say(r->why, "no such key in [%s]: '%s'%s", section, key, hint);
+}
+
 static int on_key(void *user, const char *section, const char *key, const char *value)
 {
 	struct file_reader *r = user;
@@ -187,7 +195,7 @@ static int on_key(void *user, const char *section, const char *key, const char *
 	} else {
 		o = conf_opt_find(key);
 		err = o ? opt_set(o, r->conf, value, r->why, CONF_WHY_BYTES)
-			: conf_say(r->why, "no such key in [%s]: '%s'", section, key);
+			: unknown_key(r, section, key);
 	}
 	complain(r, r->line, err);
 	return !err;

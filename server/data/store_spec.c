@@ -52,6 +52,14 @@ void store_spec_init(struct store_spec *s)
 	opt_init(words, ARRAY_SIZE(words), &s->sim);
 }
 
+static void unknown_word(const char *word, char *why, size_t why_bytes)
+{
+	char hint[OPT_HINT_BYTES] = "";
+
+	opt_hint(words, ARRAY_SIZE(words), word, hint);
+	(void)snprintf(why, why_bytes, "'%s' is not a word of it%s", word, hint);
+}
+
 /* Modifies @word. */
 static int parse_word(struct sim_spec *s, char *word, unsigned *given, char *why, size_t why_bytes)
 {
@@ -64,7 +72,7 @@ static int parse_word(struct sim_spec *s, char *word, unsigned *given, char *why
 	o = opt_find(words, ARRAY_SIZE(words), word);
 	bit = o ? 1u << (o - words) : 0;
 	if (!o)
-		(void)snprintf(reason, sizeof(reason), "'%s' is not a word of it", word);
+		unknown_word(word, reason, sizeof(reason));
 	else if (*given & bit)
 		(void)snprintf(reason, sizeof(reason), "%s is given twice", word);
 	else if (!opt_set(o, s, value, reason, sizeof(reason)))

@@ -148,6 +148,17 @@ void export_conf_init(struct export_conf *c)
 	data_conf_init(&c->data);
 }
 
+static int unknown_option(const char *key, char *why, size_t why_bytes)
+{
+	char hint[OPT_HINT_BYTES] = "";
+	size_t n;
+	const struct opt *data_opts = data_conf_opts(&n);
+
+	opt_hint(opts, ARRAY_SIZE(opts), key, hint);
+	opt_hint(data_opts, n, key, hint);
+	return opt_fail(-ENOENT, why, why_bytes, "no such export option: '%s'%s", key, hint);
+}
+
 int export_conf_option(struct export_conf *c, const char *key, const char *value, char *why,
 		       size_t why_bytes)
 {
@@ -155,7 +166,7 @@ int export_conf_option(struct export_conf *c, const char *key, const char *value
 	int err = o ? opt_set_once(o, c, &c->given, value, why, why_bytes)
 		    : data_conf_option(&c->data, key, value, why, why_bytes);
 
-	return err == -ENOENT ? opt_fail(err, why, why_bytes, "no such export option: '%s'", key) : err;
+	return err == -ENOENT ? unknown_option(key, why, why_bytes) : err;
 }
 
 const struct opt *export_opts(size_t *ret_n)

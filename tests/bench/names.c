@@ -570,24 +570,26 @@ static bool parse(int argc, char **argv)
 static int prepare(void)
 {
 	static const char name[] = "open-file";
-	const struct leat_opts opts = { .cache = "none" }; /* it is the server that is asked */
+	struct leat_opts *opts = leat_opts_create();
+	int err = leat_set(opts, "cache", "none"); /* the server is measured, not the cache */
 
 	conf.dir_fd = open(conf.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	conf.open_fd = openat(conf.dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	if (conf.dir_fd < 0 || conf.open_fd < 0)
-		return -errno;
-	for (unsigned i = 0; i < conf.nways; i++) {
+		err = -errno;
+	for (unsigned i = 0; i < conf.nways && !err; i++) {
 		struct way *w = &conf.ways[i];
-		int err = w->url ? leat_mount(w->url, &opts, &w->m) : 0;
+
+		if (w->url)
+			err = leat_mount(w->url, opts, &w->m);
 
 		if (!err && w->url)
 			err = leat_open(w->m, name, O_RDWR, 0, &w->open_file);
-		if (err) {
-			fprintf(stderr, "names: %s: %s\n", w->url, leat_mount_error());
-			return err;
-		}
+		if (err)
+			fprintf(stderr, "names: %s: %s\n", w->url, leat_error(NULL));
 	}
-	return 0;
+	leat_opts_destroy(opts);
+	return err;
 }
 
 static void put_away(void)

@@ -56,7 +56,7 @@ struct reader {
 
 static void reader_open(struct reader *r, const struct way *w)
 {
-	const struct leat_opts opts = { .no_readahead = true, .poll = "event" };
+	struct leat_opts *opts = leat_opts_create();
 	struct stat st;
 	char url[1024], *slash;
 
@@ -65,8 +65,9 @@ static void reader_open(struct reader *r, const struct way *w)
 	if (!slash)
 		die(w->url, "no file");
 	*slash = '\0';
-	if (leat_mount(url, &opts, &r->m))
-		die(url, leat_mount_error());
+	if (leat_set(opts, "readahead", "0") || leat_set(opts, "poll", "event") || leat_mount(url, opts, &r->m))
+		die(url, leat_error(NULL));
+	leat_opts_destroy(opts);
 	if (leat_open(r->m, slash + 1, O_RDONLY, 0, &r->f) || leat_fstat(r->f, &st))
 		die(url, leat_error(r->m));
 	r->size = (uint64_t)st.st_size / MIB * MIB;

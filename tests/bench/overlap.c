@@ -241,8 +241,6 @@ static double cpu_now(void)
 
 static struct result run_once(const char *export, uint32_t len, unsigned qd, bool write)
 {
-	const struct leat_opts opts = { .poll = "busy", .no_readahead = true, .wsize = 1 << 20,
-					.rsize = 1 << 20 };
 	struct slot slots[QD_MAX];
 	struct run r = { .len = len, .write = write };
 	struct leat *m;
@@ -250,9 +248,9 @@ static struct result run_once(const char *export, uint32_t len, unsigned qd, boo
 	uint64_t start_ns;
 	double cpu;
 
-	snprintf(url, sizeof(url), "local://%s/sock/%s", dir, export);
-	if (leat_mount(url, &opts, &m))
-		die(url, leat_mount_error());
+	snprintf(url, sizeof(url), "local://%s/sock/%s?poll=busy&readahead=0&wsize=1M&rsize=1M", dir, export);
+	if (leat_mount(url, NULL, &m))
+		die(url, leat_error(NULL));
 	if (leat_open(m, "f", O_RDWR, 0, &r.f))
 		die(url, leat_error(m));
 	for (unsigned warm = 0; warm < 2; warm++) {

@@ -72,14 +72,15 @@ static uint64_t cpu_us(void)
 
 static void run(struct way *w, const char *url, double seconds, unsigned round)
 {
-	const struct leat_opts opts = { .cache = w->cache };
+	struct leat_opts *opts = leat_opts_create();
 	struct leat_stats before, after;
 	uint64_t start, end, cpu, ops = 0;
 	struct leat *m;
 	char path[64];
 
-	if (leat_mount(url, &opts, &m))
-		die(leat_mount_error());
+	if (leat_set(opts, "cache", w->cache) || leat_mount(url, opts, &m))
+		die(leat_error(NULL));
+	leat_opts_destroy(opts);
 	leat_stats(m, &before);
 	cpu = cpu_us();
 	start = clock_now_ns();
@@ -135,7 +136,7 @@ int main(int argc, char **argv)
 	if (!rounds || rounds > ROUNDS_MAX || seconds <= 0)
 		die("usage: stats URL SECONDS ROUNDS");
 	if (leat_mount(argv[1], NULL, &m))
-		die(leat_mount_error());
+		die(leat_error(NULL));
 	files(m, true);
 	for (unsigned r = 0; r < rounds; r++)
 		for (size_t i = 0; i < ARRAY_SIZE(ways); i++)

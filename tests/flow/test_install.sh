@@ -33,7 +33,7 @@ int main(void)
 	if (leat_mount("tcp://127.0.0.1:1/x", NULL, &m) == 0)
 		return 1;
 	printf("%s\n", leat_version());
-	return *leat_mount_error() == '\0';
+	return *leat_error(NULL) == '\0';
 }
 END
 cat >"$work/rpc.c" <<'END'

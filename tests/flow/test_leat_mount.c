@@ -79,20 +79,49 @@ static void refusals(void **state)
 
 	(void)state;
 	assert_int_equal(leat_mount("nonsense", NULL, &m), -EINVAL);
-	assert_non_null(strstr(leat_mount_error(), "nonsense"));
+	assert_non_null(strstr(leat_error(NULL), "nonsense"));
 	snprintf(url, sizeof(url), "tcp://127.0.0.1:%u/y", flow.port);
 	assert_int_equal(leat_mount(url, NULL, &m), -ENOENT);
-	assert_non_null(strstr(leat_mount_error(), "/y"));
+	assert_non_null(strstr(leat_error(NULL), "/y"));
 	assert_int_equal(leat_mount("tcp://127.0.0.1:1/x", NULL, &m), -ECONNREFUSED);
-	assert_non_null(strstr(leat_mount_error(), "127.0.0.1:1"));
+	assert_non_null(strstr(leat_error(NULL), "127.0.0.1:1"));
 	snprintf(url, sizeof(url), "local://%s/none/x", flow.dir);
 	assert_int_equal(leat_mount(url, NULL, &m), -ENOENT);
-	assert_non_null(strstr(leat_mount_error(), "socket"));
+	assert_non_null(strstr(leat_error(NULL), "socket"));
 	snprintf(url, sizeof(url), "%s?mountport=5", flow.local_url);
 	assert_int_equal(leat_mount(url, NULL, &m), -EINVAL);
 	snprintf(url, sizeof(url), "%s?registration=frob", flow.local_url);
 	assert_int_equal(leat_mount(url, NULL, &m), -EINVAL);
 	assert_null(m);
+}
+
+/* Options that only a program can set */
+static void by_name(void **state)
+{
+	struct leat_opts *opts = leat_opts_create();
+	char capture[128], url[256];
+	struct leat *m;
+	struct stat st;
+
+	(void)state;
+	snprintf(capture, sizeof(capture), "%s/pcap", flow.dir);
+	snprintf(url, sizeof(url), "%s/no-such-export", flow.local_url);
+	url[strlen(flow.local_url) - 1] = 'n';
+	assert_int_equal(leat_mount(url, opts, &m), -ENOENT);
+	assert_int_equal(leat_set(opts, "connect_only", "yes"), 0);
+	assert_int_equal(leat_mount(url, opts, &m), 0);
+	assert_int_equal(leat_null(m), 0);
+	leat_umount(m);
+	assert_int_equal(stat(capture, &st), -1);
+	assert_int_equal(leat_set(opts, "connect_only", "no"), 0);
+	assert_int_equal(leat_set(opts, "capture", capture), 0);
+	assert_int_equal(leat_mount(flow.local_url, opts, &m), 0);
+	leat_opts_destroy(opts); /* the mount goes on without */
+	assert_int_equal(leat_stat(m, "/", &st), 0);
+	leat_umount(m);
+	assert_int_equal(stat(capture, &st), 0);
+	assert_true(st.st_size > 1000);
+	assert_int_equal(unlink(capture), 0);
 }
 
 static void error_text(void **state)
@@ -523,6 +552,7 @@ int main(void)
 		cmocka_unit_test(info),
 		cmocka_unit_test(inner_paths),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(by_name),
 		cmocka_unit_test(error_text),
 		cmocka_unit_test(statistics),
 		cmocka_unit_test(other_loop),

@@ -493,8 +493,8 @@ static void refused(const char *options, const char *why)
 
 	snprintf(url, sizeof(url), "%s?%s", flow.local_url, options);
 	assert_int_equal(leat_mount(url, NULL, &m), -EINVAL);
-	if (!strstr(leat_mount_error(), why))
-		fail_msg("%s", leat_mount_error());
+	if (!strstr(leat_error(NULL), why))
+		fail_msg("%s", leat_error(NULL));
 }
 
 static void other_up(void *ctx, enum rpcrdma_clnt_state state, const char *why)

@@ -314,12 +314,15 @@ static void clients(void **state)
 /* the door, and MNT behind it */
 static void door(void **state)
 {
-	struct leat_opts once = { .timeo_ms = 500, .soft = true };
+	struct leat_opts *once = leat_opts_create();
 	struct leat *m;
 
 	(void)state;
 	reload(x_with(",clients=192.0.2.0/24"), NULL);
-	assert_true(leat_mount(flow.tcp_url, &once, &m) < 0);
+	assert_int_equal(leat_set(once, "timeo", "500ms"), 0);
+	assert_int_equal(leat_set(once, "retry", "soft"), 0);
+	assert_true(leat_mount(flow.tcp_url, once, &m) < 0);
+	leat_opts_destroy(once);
 	reload(x_with(",clients=192.0.2.0/24"), y_at(y_dir));
 	assert_int_equal(leat_mount(flow.tcp_url, NULL, &m), -EACCES); /* y admits this client, x does not */
 	reload(x_with(""), NULL);

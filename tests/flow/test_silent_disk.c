@@ -228,7 +228,7 @@ static struct leat *mount_at(struct nfs_peer *p, unsigned exp, const char *how)
 
 	(void)snprintf(url, sizeof(url), "local://%s/sock/e%u?%s", p->dir.path, exp, how);
 	if (leat_mount(url, NULL, &m))
-		fail_msg("%s", leat_mount_error());
+		fail_msg("%s", leat_error(NULL));
 	return m;
 }
 

@@ -76,7 +76,7 @@ static struct leat_file *open_somewhere(unsigned exp, const char *name, struct l
 
 	(void)snprintf(url, sizeof(url), "local://%s/sock/e%u?readahead=0", peer.dir.path, exp);
 	if (leat_mount(url, NULL, ret_m))
-		fail_msg("%s", leat_mount_error());
+		fail_msg("%s", leat_error(NULL));
 	if (leat_open(*ret_m, name, O_RDONLY, 0, &f))
 		fail_msg("%s", leat_error(*ret_m));
 	assert_int_equal(leat_pread(f, &byte, 1, FILE_BYTES - 1), 1);

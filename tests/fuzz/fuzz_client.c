@@ -26,7 +26,7 @@
 LOG_DEFINE("fuzz");
 
 #define BUF_BYTES 9000u
-#define PATIENCE_MS 3000u
+#define OPTIONS "conns=1&retry=soft&timeo=3s&poll=event"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -221,29 +221,27 @@ static void (*const ops[])(struct leat *m) = {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct leat_opts opts = { .conns = 1, .soft = true, .timeo_ms = PATIENCE_MS,
-				  .poll = "event" };
 	char url[160];
 	struct leat *m;
 
 	if (size < 3)
 		return 0;
 	if (data[0] & 1) {
-		snprintf(url, sizeof(url), "local://%s/e/d", sock);
+		snprintf(url, sizeof(url), "local://%s/e/d?" OPTIONS, sock);
 	} else {
-		opts.mountport = (uint16_t)hostile_port();
-		snprintf(url, sizeof(url), "tcp://127.0.0.1:%u/e/d", hostile_port());
+		snprintf(url, sizeof(url), "tcp://127.0.0.1:%u/e/d?" OPTIONS "&mountport=%u", hostile_port(),
+			 hostile_port());
 	}
 	memset(buf, '~', sizeof(buf));
 	hostile_start(data + 3, size - 3);
-	if (!leat_mount(url, &opts, &m)) {
+	if (!leat_mount(url, NULL, &m)) {
 		for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
 			if (data[1 + i / 8] & 1u << i % 8)
 				ops[i](m);
 		(void)leat_error(m);
 		leat_umount(m);
 	} else {
-		must(leat_mount_error()[0]);
+		must(leat_error(NULL)[0]);
 	}
 	hostile_stop();
 	return 0;

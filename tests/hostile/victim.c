@@ -93,7 +93,7 @@ static void mount_here(struct leat **ret)
 		if (!leat_mount(url, NULL, ret))
 			return;
 		if (v.alone)
-			fail_test("%s", leat_mount_error());
+			fail_test("%s", leat_error(NULL));
 		v.refused++;
 		poll(NULL, 0, 10);
 	}

@@ -44,7 +44,7 @@ static int read_all(const char *url)
 
 		memfd_menu_swap(HS_REGION, kind, MEM_BYTES); /* what mounting needs is honest */
 		if (leat_mount(url, NULL, &m)) {
-			fprintf(stderr, "memfds: %s: %s\n", url, leat_mount_error());
+			fprintf(stderr, "memfds: %s: %s\n", url, leat_error(NULL));
 			return 1;
 		}
 		if (!leat_buf_alloc(m, MEM_BYTES, &buf) && !leat_open(m, "/small", O_RDONLY, 0, &file))

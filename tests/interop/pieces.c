@@ -186,7 +186,7 @@ int main(int argc, char **argv)
 		return 1;
 	rc = leat_mount(argv[1], NULL, &m);
 	if (rc) {
-		fprintf(stderr, "pieces: %s\n", leat_mount_error());
+		fprintf(stderr, "pieces: %s\n", leat_error(NULL));
 		return 1;
 	}
 	rc = leat_open(m, "pieces", O_RDWR | O_CREAT | O_TRUNC, 0644, &f);

@@ -190,7 +190,7 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
 	unsigned n = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
-	struct leat_opts opts = { 0 };
+	struct leat_opts *opts = leat_opts_create();
 	struct leat *m;
 	int rc;
 
@@ -200,11 +200,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: probe links|credits|hold|stale URL [N|NAME] | lease FILE\n");
 		return 2;
 	}
-	if (!strcmp(mode, "hold"))
-		opts.conns = n;
-	rc = leat_mount(argv[2], &opts, &m);
+	rc = strcmp(mode, "hold") ? 0 : leat_set(opts, "conns", argv[3]);
+	if (!rc)
+		rc = leat_mount(argv[2], opts, &m);
+	leat_opts_destroy(opts);
 	if (rc) {
-		fprintf(stderr, "probe: %s\n", leat_mount_error());
+		fprintf(stderr, "probe: %s\n", leat_error(NULL));
 		return 1;
 	}
 	rc = !strcmp(mode, "links") && n		     ? links(m, n) :

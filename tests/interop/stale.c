@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	if (argc != 5)
 		return 2;
 	if (leat_mount(argv[1], NULL, &m)) {
-		fprintf(stderr, "%s\n", leat_mount_error());
+		fprintf(stderr, "%s\n", leat_error(NULL));
 		return 1;
 	}
 	rc = run(m, argv[2], strtoul(argv[3], NULL, 10), &n);

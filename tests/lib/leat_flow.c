@@ -110,7 +110,7 @@ struct leat *leat_flow_mount(const char *base, const char *options)
 
 	snprintf(url, sizeof(url), "%s%s%s", base, options ? "?" : "", options ? options : "");
 	if (leat_mount(url, NULL, &m))
-		fail_msg("%s", leat_mount_error());
+		fail_msg("%s", leat_error(NULL));
 	return m;
 }
 

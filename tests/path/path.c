@@ -632,7 +632,7 @@ int main(int argc, char **argv)
 		snprintf(listen, sizeof(listen), "tcp://127.0.0.1:%u", server_listener(server, 0)->port);
 	snprintf(url, sizeof(url), "%s/x?poll=busy", listen);
 	if (leat_mount(url, NULL, &m))
-		fail_msg("%s: %s", url, leat_mount_error());
+		fail_msg("%s: %s", url, leat_error(NULL));
 	memset(buf, 'x', BYTES);
 	assert_int_equal(leat_open(m, "/file", O_RDWR | O_CREAT, 0644, &file), 0);
 	printf("%s\n", fabric);

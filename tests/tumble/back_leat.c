@@ -219,7 +219,7 @@ int back_leat_create(const char *url, struct back **ret, char *why, size_t room)
 	rc = leat_mount(dir, NULL, &r->m);
 	free(dir);
 	if (rc) {
-		snprintf(why, room, "%s", leat_mount_error());
+		snprintf(why, room, "%s", leat_error(NULL));
 		free(r->name);
 		free(r);
 		return rc;

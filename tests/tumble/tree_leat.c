@@ -174,7 +174,7 @@ int tree_leat_create(const char *url, struct tree **ret, char *why, size_t room)
 	rc = leat_mount(dir, NULL, &p->m);
 	free(dir);
 	if (rc) {
-		snprintf(why, room, "%s", leat_mount_error());
+		snprintf(why, room, "%s", leat_error(NULL));
 		free(p->root);
 		free(p);
 		return rc;

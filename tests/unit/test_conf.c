@@ -269,6 +269,7 @@ static void file_refused(void **state)
 		{ "[server]\nprivate-data = some\n", 2, "private-data=some: must be" },
 		{ "[server]\nno-private-data = yes\n", 2, "no-private-data" },
 		{ "[server]\nconfig = /tmp/x\n", 2, "no such key" },
+		{ "[server]\nworker = 2\n", 2, "no such key in [server]: 'worker' (did you mean \"workers\"?)" },
 		{ "[server]\nexport = /tmp\n", 2, "no such key" },
 		{ "[server]\nhelp = yes\n", 2, "no such key" },
 		{ "[server]\nverbose = perhaps\n", 2, "verbose=perhaps: must be yes or no" },

@@ -340,6 +340,26 @@ static void data_options(void **state)
 	}
 }
 
+/* The message names the nearest option of both tables. */
+static void unknown_options(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "sevure", "no such export option: 'sevure' (did you mean \"secure\"?)" },
+		{ "overlop=off", "no such export option: 'overlop' (did you mean \"overlap\"?)" },
+		{ "nothing-near", "no such export option: 'nothing-near'" },
+	};
+	struct export_conf c;
+	char arg[128], why[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		(void)snprintf(arg, sizeof(arg), "/,%s", rows[i][0]);
+		assert_true(export_conf_parse(arg, &c, why, sizeof(why)) < 0);
+		assert_non_null(strstr(why, rows[i][1]));
+		assert_true(i < 2 || !strstr(why, "did you mean"));
+	}
+}
+
 /* a 32nd of each member's part, in whole blocks */
 static void grain_by_itself(void **state)
 {
@@ -387,6 +407,7 @@ int main(void)
 		cmocka_unit_test(table),
 		cmocka_unit_test(data_options),
 		cmocka_unit_test(data_options_are_told),
+		cmocka_unit_test(unknown_options),
 		cmocka_unit_test(grain_by_itself),
 	};
 

@@ -16,8 +16,8 @@
 #include "base/opt.h"
 #include "client/tools/tool.h"
 #include "conf_int.h"
+#include "opts.h"
 #include "store_spec.h"
-#include "url.h"
 
 LOG_DEFINE("test_man_options");
 
@@ -113,6 +113,15 @@ static void leat_7(void **state)
 	look_for("leat.7", v, n, "");
 }
 
+static void leat_mount_3(void **state)
+{
+	size_t n;
+	const struct opt *v = lt_named_opts(&n);
+
+	(void)state;
+	look_for("leat_mount.3", v, n, "");
+}
+
 static const struct tool_cmd *const commands[] = {
 	&cmd_ping, &cmd_ls, &cmd_stat, &cmd_cat, &cmd_cp, &cmd_put, &cmd_get, &cmd_mkdir, &cmd_rm, &cmd_mv, &cmd_ln,
 	&cmd_df, &cmd_bench, &cmd_dump, &cmd_ctl, &cmd_trace, &cmd_doctor,
@@ -178,6 +187,7 @@ int main(void)
 		cmocka_unit_test(leatd_8),
 		cmocka_unit_test(leatd_conf_5),
 		cmocka_unit_test(leat_7),
+		cmocka_unit_test(leat_mount_3),
 		cmocka_unit_test(leat_1),
 	};
 

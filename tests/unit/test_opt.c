@@ -287,6 +287,35 @@ static void help(void **state)
 	free(text);
 }
 
+static void hints(void **state)
+{
+	static const struct {
+		const char *name, *hint;
+	} rows[] = {
+		{ "smal", "small" }, { "small", "small" }, { "SMALL", "small" }, { "smalll", "small" }, { "smlal", "small" },
+		{ "smelt", "small" }, { "smolts", "" }, { "mall", "small" }, { "al", "" }, { "ll", "" },
+		{ "prt", "port" }, { "pxxt", "" }, { "oprt", "port" }, { "p", "" }, { "", "" }, { "pt", "" },
+		{ "god", "good" }, { "oter", "" /* another name of something */ },
+	};
+	static char long_name[4096];
+	char buf[OPT_HINT_BYTES], want[64];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		buf[0] = '\0';
+		opt_hint(opts, ARRAY_SIZE(opts), rows[i].name, buf);
+		snprintf(want, sizeof(want), *rows[i].hint ? " (did you mean \"%s\"?)" : "%s", rows[i].hint);
+		if (strcmp(buf, want) != 0)
+			fail_msg("%s: '%s'", rows[i].name, buf);
+	}
+	opt_hint(opts, ARRAY_SIZE(opts), "port", strcpy(buf, "first"));
+	assert_string_equal(buf, "first"); /* of another table */
+	memset(long_name, 's', sizeof(long_name) - 1);
+	buf[0] = '\0';
+	opt_hint(opts, ARRAY_SIZE(opts), long_name, buf);
+	assert_string_equal(buf, "");
+}
+
 static void command_line(void **state)
 {
 	static const struct {
@@ -303,6 +332,9 @@ static void command_line(void **state)
 		{ "-- --yes", true, 2, "" },
 		{ "--nonsense", true, -1, "no such option: --nonsense" },
 		{ "--good", true, -1, "no such option: --good" },
+		{ "--prot=3", true, -1, "no such option: --prot=3 (did you mean --port?)" },
+		{ "--no-god", true, -1, "no such option: --no-god (did you mean --no-good?)" },
+		{ "--x", true, -1, "no such option: --x" },
 		{ "-z", false, -1, "no such option: -z" },
 		{ "--port", false, -1, "--port needs a value" },
 		{ "--small=1 -s", false, -1, "-s needs a value" },
@@ -343,6 +375,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults), cmocka_unit_test(refused), cmocka_unit_test(accepted),
 		cmocka_unit_test(given_once), cmocka_unit_test(printed), cmocka_unit_test(long_limits), cmocka_unit_test(help),
+		cmocka_unit_test(hints),
 		cmocka_unit_test(command_line),
 	};
 

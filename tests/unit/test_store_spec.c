@@ -86,6 +86,7 @@ static void refused(void **state)
 		{ "sim:fail=0", "fail" },
 		{ "sim:volatile=perhaps", "volatile=perhaps: must be yes or no" },
 		{ "sim:spindles=4", "'spindles'" },
+		{ "sim:member=4", "'member' is not a word of it (did you mean \"members\"?)" },
 		{ "sim:members=2:members=2", "members is given twice" },
 		{ "sim:members=2,chunk=64K", "members" },
 		{ "sim:members=2:", "''" },

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "rpcrdma.h"
+#include "opts.h"
 #include "url.h"
 
 static struct lt_url u;
@@ -215,23 +216,33 @@ static void too_long(void **state)
 	assert_non_null(strstr(why, "host"));
 }
 
-static void struct_options(void **state)
-{
-	struct leat_opts o = {
-		.conns = 3,
-		.readahead_bytes = 65536,
-		.soft = true,
-		.has_ids = true,
-		.uid = 7,
-		.gid = 8,
-		.poll = "event",
-		.registration = "slab",
-		.rsize = 4096,
-	};
+static struct leat_opts *by_name;
 
+static int set(const char *name, const char *value)
+{
+	return leat_set(by_name, name, value);
+}
+
+/* Mounts with @by_name would start from the settings of @url. */
+static int parse_with(const char *url)
+{
+	return lt_url_parse(url, by_name, &u, why, sizeof(why));
+}
+
+static void values_by_name(void **state)
+{
 	(void)state;
-	assert_int_equal(lt_url_parse("tcp://h/e?conns=2&uid=9", &o, &u, why, sizeof(why)), 0);
-	assert_int_equal(u.conns, 2); /* the URL wins */
+	by_name = leat_opts_create();
+	assert_int_equal(set("conns", "3"), 0);
+	assert_int_equal(set("uid", "7"), 0);
+	assert_int_equal(set("gid", "8"), 0);
+	assert_int_equal(set("readahead", "64k"), 0);
+	assert_int_equal(set("retry", "soft"), 0);
+	assert_int_equal(set("poll", "event"), 0);
+	assert_int_equal(set("registration", "slab"), 0);
+	assert_int_equal(set("rsize", "4096"), 0);
+	assert_int_equal(parse_with("tcp://h/e?conns=2&uid=9"), 0);
+	assert_int_equal(u.conns, 2); /* the URL takes precedence */
 	assert_int_equal(u.uid, 9);
 	assert_int_equal(u.gid, 8);
 	assert_int_equal(u.readahead_bytes, 65536);
@@ -239,47 +250,114 @@ static void struct_options(void **state)
 	assert_int_equal(u.poll, RPCRDMA_POLL_EVENT);
 	assert_string_equal(u.registration, "slab");
 	assert_int_equal(u.rsize, 4096);
-	o.no_readahead = true;
-	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), 0);
+	assert_int_equal(parse_with("tcp://h/e?readahead=0"), 0);
 	assert_int_equal(u.readahead_bytes, 0);
-	o.conns = 99;
-	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
-	assert_non_null(strstr(why, "conns=99"));
-	o.conns = 0;
-	o.inline_bytes = 1500;
-	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
-	assert_non_null(strstr(why, "inline=1500"));
-	o.inline_bytes = 3072;
-	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), 0);
-	assert_int_equal(u.inline_bytes, 3072);
-	o.registration = "foo";
-	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
-	assert_non_null(strstr(why, "registration=foo"));
-	o.registration = "auto";
-	o.design = "pull";
-	assert_int_equal(lt_url_parse("local:///s", &o, &u, why, sizeof(why)), -EINVAL);
-	assert_non_null(strstr(why, "design=pull"));
-	o.design = "hybrid";
-	o.fast_write = 12288;
-	assert_int_equal(lt_url_parse("local:///s", &o, &u, why, sizeof(why)), 0);
+	assert_int_equal(parse_with("tcp://h/e"), 0); /* and does not change them */
+	assert_int_equal(u.conns, 3);
+	assert_int_equal(u.uid, 7);
+	assert_int_equal(parse_with("tcp://h/e?design=hybrid"), -EINVAL);
+	assert_int_equal(set("registration", "auto"), 0);
+	assert_int_equal(set("design", "hybrid"), 0);
+	assert_int_equal(set("fast_write", "12K"), 0);
+	assert_int_equal(parse_with("tcp://h/e"), -EINVAL); /* known when the scheme is */
+	assert_int_equal(parse_with("local:///s"), 0);
 	assert_int_equal(u.modes, RPCRDMA_HYBRID | RPCRDMA_FAST_WRITE);
 	assert_int_equal(u.fast_write_bytes, 12288);
-	o.design = NULL;
-	o.fast_write = 0;
-	o.registration = "batch";
-	o.monitor = "none";
-	o.reg_entries = 9;
-	o.no_bounce = true;
-	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), 0);
-	assert_string_equal(u.monitor, "none");
-	assert_int_equal(u.reg_entries, 9);
+	assert_int_equal(set("bounce", "0"), 0);
+	assert_int_equal(set("monitor", "none"), 0);
+	assert_int_equal(parse_with("local:///s"), 0);
 	assert_true(u.no_bounce);
-	o.monitor = "";
-	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
-	o.monitor = NULL;
-	o.poll = "x";
-	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
-	assert_non_null(strstr(why, "poll"));
+	assert_string_equal(u.monitor, "none");
+	leat_opts_destroy(by_name);
+	leat_opts_destroy(NULL);
+	by_name = NULL;
+	assert_int_equal(set("conns", "1"), -ENOMEM);
+}
+
+/* The same values are refused by name and in a URL, with the same text, and nothing changes. */
+static void refused_by_name(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "conns", "99" }, { "inline", "1500" }, { "registration", "foo" }, { "design", "pull" },
+		{ "monitor", "" }, { "poll", "x" }, { "socket_user", "no-such-user" }, { "conn", "1" }, { "zzzzzz", "1" },
+		{ "timeo", "0" }, { "uid", "-1" }, { "rsize", "99999999999999999999" }, { "", "" },
+	};
+	char url[128];
+
+	(void)state;
+	by_name = leat_opts_create();
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct leat_opts before = *by_name;
+
+		snprintf(url, sizeof(url), "tcp://h/e?%s=%s", rows[i][0], rows[i][1]);
+		assert_int_equal(parse(url), -EINVAL);
+		assert_int_equal(set(rows[i][0], rows[i][1]), -EINVAL);
+		assert_string_equal(leat_error(NULL), why);
+		assert_memory_equal(&before, by_name, sizeof(before));
+	}
+	assert_int_equal(set("conns", NULL), -EINVAL);
+	assert_string_equal(leat_error(NULL), "option \"conns\" needs a value");
+	assert_int_equal(set("RSIZES", "1"), -EINVAL);
+	assert_string_equal(leat_error(NULL), "unknown option \"RSIZES\" (did you mean \"rsize\"?)");
+	assert_int_equal(set("conect-only", "yes"), -EINVAL);
+	assert_string_equal(leat_error(NULL), "unknown option \"conect-only\" (did you mean \"connect_only\"?)");
+	leat_opts_destroy(by_name);
+}
+
+/* What a program may set, a URL may not. */
+static void named_only(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "capture", "/tmp/f" }, { "connect_only", "yes" }, { "reg_cost", "1us" }, { "reg_page_cost", "2" },
+		{ "dereg_cost", "3ns" }, { "dereg_page_cost", "4ns" },
+	};
+	char url[128];
+
+	(void)state;
+	by_name = leat_opts_create();
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		snprintf(url, sizeof(url), "local:///s?%s=%s", rows[i][0], rows[i][1]);
+		assert_int_equal(parse(url), -EINVAL);
+		assert_non_null(strstr(why, rows[i][0]));
+		assert_non_null(strstr(why, "is not for URLs: only a program can set it"));
+		assert_int_equal(set(rows[i][0], rows[i][1]), 0);
+		assert_int_equal(parse_with("local:///s"), 0);
+	}
+	assert_string_equal(by_name->capture, "/tmp/f");
+	assert_true(by_name->connect_only);
+	assert_int_equal(by_name->reg_cost.reg_ns, 1000);
+	assert_int_equal(by_name->reg_cost.reg_page_ns, 2);
+	assert_int_equal(by_name->reg_cost.dereg_ns, 3);
+	assert_int_equal(by_name->reg_cost.dereg_page_ns, 4);
+	assert_int_equal(set("capture", "/tmp/g"), 0);
+	assert_string_equal(by_name->capture, "/tmp/g");
+	assert_int_equal(set("reg_cost", "2s"), -EINVAL);
+	assert_int_equal(set("capture", ""), -EINVAL);
+	assert_int_equal(parse("tcp://h/e?captur=x"), -EINVAL);
+	assert_string_equal(why, "unknown option \"captur\""); /* no hint to what a URL must not contain */
+	leat_opts_destroy(by_name);
+}
+
+/* Each name that the library lists is an option; there are no two of a name. */
+static void names(void **state)
+{
+	const char *name, *other;
+	size_t n = 0;
+
+	(void)state;
+	by_name = leat_opts_create();
+	for (; (name = leat_option_name(n)); n++) {
+		assert_int_equal(set(name, ""), -EINVAL);
+		assert_null(strstr(leat_error(NULL), "unknown"));
+		for (size_t i = 0; i < n; i++) {
+			other = leat_option_name(i);
+			assert_string_not_equal(name, other);
+		}
+	}
+	assert_true(n > 25);
+	assert_null(leat_option_name(n + 1));
+	assert_null(leat_option_name(SIZE_MAX));
+	leat_opts_destroy(by_name);
 }
 
 /* A directory with a socket in it, and a second one where its name goes on. */
@@ -322,7 +400,10 @@ int main(void)
 		cmocka_unit_test(options),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(too_long),
-		cmocka_unit_test(struct_options),
+		cmocka_unit_test(values_by_name),
+		cmocka_unit_test(refused_by_name),
+		cmocka_unit_test(named_only),
+		cmocka_unit_test(names),
 		cmocka_unit_test(sockets),
 	};
 

@@ -100,7 +100,7 @@ const char *bench_file_explain(struct leat *m, int err)
 {
 	if (err == BENCH_REPLACED)
 		return "the file was replaced by another one, which is left as it is";
-	return tool_explain(m ? leat_error(m) : leat_mount_error(), "", strerror(-err));
+	return tool_explain(m ? leat_error(m) : leat_error(NULL), "", strerror(-err));
 }
 
 /* Registers the message to print if the server does not respond to the removal. */

@@ -248,14 +248,13 @@ static void free_slots(struct bench_job *job)
 
 static int prepare(struct bench_job *job)
 {
-	const struct leat_opts opts = { .cache = "none" }; /* measure the server, not the cache */
 	const struct bench_plan *plan = job->plan;
 	int rc, flags = !plan->kind->writes ? O_RDONLY : plan->sync ? O_RDWR | O_SYNC : O_RDWR;
 
 	job->random = (uint64_t)job->number << 40; /* sequences that overlap after 2^40 numbers at the earliest */
 	if (plan->kind->data)
 		job->next_off = plan->size / plan->block / plan->jobs * job->number;
-	rc = tool_mount(plan->url, &opts, &job->m);
+	rc = tool_mount(plan->url, "cache=none", &job->m); /* measure the server, not the cache */
 	if (!rc && plan->kind->data)
 		rc = bench_file_open(job->m, &plan->file, flags, &job->file);
 	return rc ? rc : alloc_slots(job);

@@ -109,7 +109,7 @@ static void all_strategies(struct matrix *x)
 static int set_cost(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
 	struct matrix *x = to;
-	struct leat_reg_cost *c = &x->plan.cost;
+	struct reg_cost *c = &x->plan.cost;
 	uint32_t *const parts[] = { &c->reg_ns, &c->reg_page_ns, &c->dereg_ns, &c->dereg_page_ns };
 	const char *at = value;
 
@@ -204,7 +204,7 @@ static double expected(const struct reg_plan *plan, const struct reg_cell *cell,
 		       const struct reg_result *r, const struct reg_result *slab)
 {
 	double pages = (double)(MIN(cell->block, (uint64_t)r->most) + PAGE - 1) / PAGE, ns;
-	const struct leat_reg_cost *c = &plan->cost;
+	const struct reg_cost *c = &plan->cost;
 
 	if (!plan->has_cost || cell->jobs > 1 || !strcmp(cell->strategy, "arena") || !slab ||
 	    !slab->ops || !r->ops)

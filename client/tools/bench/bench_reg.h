@@ -16,7 +16,10 @@ struct reg_plan {
 	unsigned entries;             /* of the caches, all jobs together */
 	uint64_t ms;                  /* at most, of one run */
 	bool has_cost;
-	struct leat_reg_cost cost;
+	struct reg_cost {
+		uint32_t reg_ns, reg_page_ns; /* per registration, and per page of it */
+		uint32_t dereg_ns, dereg_page_ns;
+	} cost;
 };
 
 /* One run. */

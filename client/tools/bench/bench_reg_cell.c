@@ -121,16 +121,18 @@ static void put_memory(struct reg_job *job)
 static int set_up(struct reg_job *job)
 {
 	const struct reg_cell *cell = job->cell;
-	struct leat_opts opts = { .cache = "none", .registration = cell->strategy, .no_bounce = true,
-				  .reg_entries = job->entries, .reg_cost = job->plan->cost };
+	const struct reg_cost *cost = &job->plan->cost;
 	struct leat_info info;
+	char opts[256];
 	int rc;
 
 	job->random = (uint64_t)job->number << 40; /* sequences that overlap after 2^40 numbers at the earliest */
 	job->mem_bytes = job->buffers * stride(cell);
 	/* the limit here is entries, not bytes */
-	opts.reg_bytes = job->mem_bytes + SPARE_BYTES;
-	rc = tool_mount(job->plan->url, &opts, &job->m);
+	snprintf(opts, sizeof(opts), "cache=none&registration=%s&bounce=0&reg_entries=%u&reg_bytes=%zu&reg_cost=%u&"
+		 "reg_page_cost=%u&dereg_cost=%u&dereg_page_cost=%u", cell->strategy, job->entries,
+		 job->mem_bytes + SPARE_BYTES, cost->reg_ns, cost->reg_page_ns, cost->dereg_ns, cost->dereg_page_ns);
+	rc = tool_mount(job->plan->url, opts, &job->m);
 	if (rc)
 		return rc;
 	rc = bench_file_open(job->m, &job->plan->file, job->plan->reads ? O_RDONLY : O_RDWR, &job->f);

@@ -176,18 +176,16 @@ static int doctor_path(struct leat *m, const char *path)
 
 static int doctor_url(const char *url)
 {
-	struct leat_opts opts = tool_impatient;
 	struct leat_info info;
 	struct leat *m;
 	char host[256];
 	int rc, answer;
 
-	opts.connect_only = !names_export(url);
 	host_of(url, host, sizeof(host));
-	if (tool_mount(url, &opts, &m)) {
+	if (tool_mount(url, names_export(url) ? TOOL_IMPATIENT : TOOL_IMPATIENT "&connect_only=yes", &m)) {
 		if (host[0])
 			doctor_route(host, !strncmp(url, "rdma:", 5));
-		doctor_report("server", DOCTOR_MISSING, "%s", leat_mount_error());
+		doctor_report("server", DOCTOR_MISSING, "%s", leat_error(NULL));
 		return TOOL_FAILED;
 	}
 	rc = answer = leat_null(m);
