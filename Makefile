@@ -272,7 +272,7 @@ INSTALLS := \
 	644:$(B)/librpcrdma.a:$(LIBDIR)/librpcrdma.a \
 	644:$(B)/leat.pc:$(LIBDIR)/pkgconfig/leat.pc \
 	644:$(B)/rpcrdma.pc:$(LIBDIR)/pkgconfig/rpcrdma.pc \
-	$(foreach h,leat.h rpcrdma.h rpcrdma_payload.h,644:include/$h:$(INCLUDEDIR)/$h) \
+	$(foreach h,$(notdir $(wildcard include/*.h)),644:include/$h:$(INCLUDEDIR)/$h) \
 	$(foreach m,$(MAN_PAGES),644:$m:$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m))
 LINKS := $(foreach l,libleat librpcrdma, \
 	$l.so.$(VERSION):$(LIBDIR)/$l.so.$(SOVERSION) $l.so.$(SOVERSION):$(LIBDIR)/$l.so)

@@ -7,7 +7,7 @@
 #   - mandoc -Tlint has nothing to say about doc/man/
 #   - the version maps name exactly the functions of the public headers
 #   - each function of leat.h is in a page of doc/man/ or has a comment in the header; each of
-#     rpcrdma.h has one in the header
+#     rpcrdma*.h has one in the header
 #   - each function of the other headers has a comment above it, or above its group
 #   - each option of `leat` and `leatd` is in its page
 #   - doc/*.md and README.md name only files that exist
@@ -26,35 +26,37 @@ else
 	echo 'check-doc: no mandoc here: pages not looked at'
 fi
 
-functions() { # HEADER... PREFIX last
-	for last; do :; done
-	sed -nE "s/^[a-z][^(]*[ *](${last}_[a-z0-9_]+)\\(.*/\\1/p" "$1" | LC_ALL=C sort -u
+functions() { # PREFIX HEADER...: those that a library exports, not those that a header defines
+	prefix=$1
+	shift
+	cat "$@" | sed -nE "/^static /d; s/^[a-z][^(]*[ *](${prefix}_[a-z0-9_]+)\\(.*/\\1/p" | LC_ALL=C sort -u
 }
 
-for pair in include/leat.h:include/leat.map:leat include/rpcrdma.h:rpcrdma/rpcrdma.map:rpcrdma; do
-	header=${pair%%:*} rest=${pair#*:}
-	map=${rest%%:*} prefix=${rest#*:}
-	in_header=$(functions "$header" "$prefix")
-	[ "$prefix" != rpcrdma ] ||
-		in_header=$(printf '%s\n' "$in_header" "$(functions include/rpcrdma_payload.h rpcrdma)" | LC_ALL=C sort -u)
+public() { ls include/"$1"*.h; } # PREFIX: its headers
+
+# words are file names without blanks
+# shellcheck disable=SC2046
+for pair in leat:include/leat.map rpcrdma:rpcrdma/rpcrdma.map; do
+	lib=${pair%%:*} map=${pair#*:}
+	in_headers=$(functions "$lib" $(public "$lib"))
 	in_map=$(sed -nE 's/^[[:space:]]+([a-z][a-z0-9_]*);$/\1/p' "$map" | LC_ALL=C sort -u)
-	for f in $in_header; do
-		echo "$in_map" | grep -qx "$f" || say "$f of $header is not in $map"
+	for f in $in_headers; do
+		echo "$in_map" | grep -qx "$f" || say "$f of include/$lib*.h is not in $map"
 	done
 	for f in $in_map; do
-		echo "$in_header" | grep -qx "$f" || say "$f of $map is not in $header"
+		echo "$in_headers" | grep -qx "$f" || say "$f of $map is in no public header"
 	done
 done
 
-for f in $(functions include/leat.h leat); do
-	grep -qw "$f" doc/man/*.[1-8] || grep -qE "/\\*\\*.*\\b$f\\b" include/leat.h ||
+for f in $(functions leat $(public leat)); do
+	grep -qw "$f" doc/man/*.[1-8] || grep -qE "/\\*\\*.*\\b$f\\b" $(public leat) ||
 		say "$f is in no page of doc/man"
 done
-for f in $(functions include/rpcrdma.h rpcrdma) $(functions include/rpcrdma_payload.h rpcrdma); do
+for f in $(functions rpcrdma $(public rpcrdma)); do
 	# documented: a comment, or a comment of the group that it stands in, without a blank between
 	awk -v f="$f" '/^$/ { comment = 0 } /\/\*/ { comment = 1 }
 		index($0, f "(") && /^[a-z]/ { if (comment) ok = 1 } END { exit !ok }' \
-		include/rpcrdma.h include/rpcrdma_payload.h || say "$f has no comment in its header"
+		$(public rpcrdma) || say "$f has no comment in its header"
 done
 
 # The same for the other headers, which are internal. A declaration starts in the first column; it may span lines. A

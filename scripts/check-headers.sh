@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# check-headers.sh - each header compiles alone; the public ones as plain C11 and as C++ too
+# check-headers.sh - each header compiles alone; the public ones as C99 with POSIX.1-2008 and as C++ too
 #
 # From the Makefile: CC, CXX, and INC, the -I options of the tree.
 
@@ -30,7 +30,7 @@ dirs() { find "$1" -type d | sed 's/^/-I/'; }
 # shellcheck disable=SC2086
 {
 	for h in include/*.h; do
-		try "$CC" "$h" -x c -std=c11 -D_GNU_SOURCE $INC
+		try "$CC" "$h" -x c -std=c99 -pedantic -D_POSIX_C_SOURCE=200809L $INC
 		if command -v "$CXX" >/dev/null; then
 			try "$CXX" "$h" -x c++ -std=c++11 $INC
 		else

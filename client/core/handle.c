@@ -23,6 +23,7 @@
 #include "io.h"
 #include "mount_ref.h"
 #include "opts.h"
+#include "rpcrdma_lab.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
 
@@ -76,16 +77,16 @@ static size_t arena_bytes(const struct lt_url *url)
 
 static int create_engine(struct leat *m, const struct leat_opts *opts)
 {
-	struct rpcrdma_domain_attr domain_attr = { .arena_bytes = arena_bytes(&m->url),
-						   .unsafe_inv = m->url.unsafe_inv };
+	struct rpcrdma_lab lab = { .unsafe_inv = m->url.unsafe_inv };
+	struct rpcrdma_domain_attr domain_attr = { .arena_bytes = arena_bytes(&m->url), .lab = &lab };
 	struct rpcrdma_engine_attr attr = { .poll = m->url.poll, .spin_us = m->url.spin_us };
 	int rc;
 
 	if (opts) {
 		m->away = opts->away;
 		m->away_ctx = opts->away_ctx;
-		domain_attr.capture = opts->capture;
-		domain_attr.reg_cost = opts->reg_cost;
+		lab.capture = opts->capture;
+		lab.reg_cost = opts->reg_cost;
 	}
 	rc = rpcrdma_domain_create(&domain_attr, &m->domain);
 	if (rc)

@@ -8,7 +8,7 @@
 
 #include "base/opt.h"
 #include "leat.h"
-#include "rpcrdma.h"
+#include "rpcrdma_lab.h"
 #include "url.h"
 
 struct leat_opts {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "sync.h"
+#include "rpcrdma_lab.h"
 
 static void look_info(struct leat *m, void *arg)
 {

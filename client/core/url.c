@@ -21,6 +21,7 @@
 #include "base/opt.h"
 #include "opts.h"
 #include "url.h"
+#include "rpcrdma_lab.h"
 
 static const char *const scheme_names[] = {
 	[LT_SCHEME_LEAT] = "leat",

@@ -26,6 +26,7 @@
 #include "choose.h"
 #include "ctl.h"
 #include "sync.h"
+#include "rpcrdma_lab.h"
 
 /* UPGRADE_MS: time limit to connect to one listener and get a reply. UPGRADES_MS: no further listener of its kind is
  * tried after that. A server must not be able to delay a mount by listing unreachable addresses. */
@@ -125,17 +126,20 @@ static void on_away(void *ctx, bool away, const char *why)
 static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t connect_ms,
 		       struct rpcrdma_clnt **ret)
 {
+	const struct rpcrdma_lab lab = {
+		/* a TCP connection has no modes: it may serve only for discovery or for MOUNT */
+		.modes = addr->transport == RPCRDMA_TCP ? 0 : m->url.modes,
+		.fast_write_bytes = m->url.fast_write_bytes,
+	};
 	const struct rpcrdma_clnt_attr attr = {
 		.addr = *addr,
+		.lab = &lab,
 		.cred = m->cred,
 		.inline_bytes = m->url.inline_bytes,
 		.credits = m->url.credits,
 		.timeout_ms = m->timeo_ms,
 		.connect_ms = connect_ms,
 		.registration = m->url.registration[0] ? m->url.registration : NULL,
-		/* a TCP connection has no modes: it may serve only for discovery or for MOUNT */
-		.modes = addr->transport == RPCRDMA_TCP ? 0 : m->url.modes,
-		.fast_write_bytes = m->url.fast_write_bytes,
 		.monitor = m->url.monitor[0] ? m->url.monitor : NULL,
 		.bounce_bytes = m->url.bounce_bytes,
 		.no_bounce = m->url.no_bounce,

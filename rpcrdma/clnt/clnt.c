@@ -280,8 +280,11 @@ static void on_timer(struct rpcrdma_timer *t)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-static int fill_attr(const struct rpcrdma_domain *d, struct rpcrdma_clnt_attr *a)
+static int fill_attr(struct rpcrdma_clnt *c)
 {
+	struct rpcrdma_clnt_attr *a = &c->attr;
+	struct rpcrdma_lab *lab = &c->lab;
+
 	if (!a->inline_bytes)
 		a->inline_bytes = 4096;
 	if (!a->credits)
@@ -296,17 +299,27 @@ static int fill_attr(const struct rpcrdma_domain *d, struct rpcrdma_clnt_attr *a
 		a->away_ms = AWAY_MS;
 	if (!a->away)
 		a->away_ms = a->timeout_ms; /* nothing else is due earlier */
-	if (!a->fast_write_bytes)
-		a->fast_write_bytes = RPCRDMA_FAST_WRITE_MAX;
+	if (!lab->fast_write_bytes)
+		lab->fast_write_bytes = RPCRDMA_FAST_WRITE_MAX;
 	if (a->inline_bytes < RR_INLINE_MIN || a->inline_bytes > RR_INLINE_MAX ||
-	    a->credits > RPCRDMA_CLNT_CREDITS_MAX || rr_reg_check(d, a))
+	    a->credits > RPCRDMA_CLNT_CREDITS_MAX || rr_reg_check(c->engine->domain, a))
 		return -EINVAL;
-	if ((a->modes | RPCRDMA_MODES_ALL) != RPCRDMA_MODES_ALL ||
-	    (a->modes && (a->no_private_data || a->addr.transport == RPCRDMA_TCP)) ||
-	    a->fast_write_bytes > RPCRDMA_FAST_WRITE_MAX)
+	if ((lab->modes | RPCRDMA_MODES_ALL) != RPCRDMA_MODES_ALL ||
+	    (lab->modes && (lab->no_private_data || a->addr.transport == RPCRDMA_TCP)) ||
+	    lab->fast_write_bytes > RPCRDMA_FAST_WRITE_MAX)
 		return -EINVAL;
 	a->inline_bytes -= a->inline_bytes % 1024; /* private data has this granularity */
 	return 0;
+}
+
+static int copy_attr(struct rpcrdma_clnt *c, const struct rpcrdma_clnt_attr *attr)
+{
+	int rc = RR_SIZED_IN(&c->attr, attr, lab);
+
+	if (!rc)
+		rc = RR_SIZED_IN(&c->lab, c->attr.lab, local);
+	c->attr.lab = &c->lab;
+	return rc;
 }
 
 static void unmake(struct rpcrdma_clnt *c)
@@ -324,13 +337,17 @@ int rr_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *att
 
 	if (!c)
 		return -ENOMEM;
+	rc = copy_attr(c, attr);
+	if (rc) {
+		free(c);
+		return rc;
+	}
 	c->engine = e;
-	c->attr = *attr;
 	c->ops = ops;
 	c->state = RPCRDMA_CLNT_CONNECTING;
 	c->timer.fn = on_timer;
 	set_why(c, "not connected yet");
-	rc = fill_attr(e->domain, &c->attr);
+	rc = fill_attr(c);
 	if (!rc)
 		rc = rr_clnt_cred(c);
 	if (!rc)
@@ -391,9 +408,9 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
 	destroy_later(&c->destroy_later);
 }
 
-void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
+void rpcrdma_clnt_info_sized(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret, size_t bytes)
 {
-	*ret = (struct rpcrdma_clnt_info){
+	struct rpcrdma_clnt_info i = {
 		.addr = c->attr.addr,
 		.state = c->state,
 		.credits = c->credit.limit,
@@ -404,7 +421,9 @@ void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *r
 		.reach = c->ops->reach(c),
 		.reconnects = c->reconnects,
 	};
-	c->ops->info(c, ret);
-	snprintf(ret->why, sizeof(ret->why), "%s", c->why);
-	snprintf(ret->device, sizeof(ret->device), "%s", c->ops->device(c));
+
+	c->ops->info(c, &i);
+	snprintf(i.why, sizeof(i.why), "%s", c->why);
+	snprintf(i.device, sizeof(i.device), "%s", c->ops->device(c));
+	rr_sized_out(ret, bytes, &i, sizeof(i));
 }

@@ -24,7 +24,9 @@
 #include "credit.h"
 #include "rpc_msg.h"
 #include "rpcrdma.h"
+#include "rpcrdma_lab.h"
 #include "stream.h"
+#include "sized.h"
 
 struct rr_clnt_ops;
 
@@ -56,7 +58,8 @@ struct rr_call {
 
 struct rpcrdma_clnt {
 	struct rpcrdma_engine *engine;
-	struct rpcrdma_clnt_attr attr;   /* defaults filled in; strings are own copies */
+	struct rpcrdma_clnt_attr attr;   /* defaults filled in; strings are own copies; lab is set */
+	struct rpcrdma_lab lab;          /* what attr.lab points to */
 	const struct rr_clnt_ops *ops;
 	enum rpcrdma_clnt_state state;
 	bool ever_up;

@@ -258,7 +258,7 @@ static int link_connect(struct rr_link *l)
 	uint8_t priv[RR_PRIV_BYTES + RR_PRIV_MORE_BYTES];
 	struct rr_conn_param param = {
 		.priv = priv,
-		.priv_len = a->no_private_data ? 0 : RR_PRIV_BYTES,
+		.priv_len = a->lab->no_private_data ? 0 : RR_PRIV_BYTES,
 		.initiator_depth = 0,
 		.responder_resources =
 			MAX(MIN(l->dev->fabric->attr.rd_atom_max, READS_SERVED_MAX), 1u),
@@ -283,10 +283,10 @@ static void link_up(struct rr_link *l, const struct rr_cm_event *ev)
 	struct rr_priv peer;
 	int rc;
 
-	rr_priv_decode(ev->priv, c->attr.no_private_data ? 0 : ev->priv_len, &peer);
+	rr_priv_decode(ev->priv, c->lab.no_private_data ? 0 : ev->priv_len, &peer);
 	c->send_inline = MIN(c->attr.inline_bytes, peer.recv_bytes);
 	c->recv_inline = MIN(c->attr.inline_bytes, peer.send_bytes);
-	if (c->attr.no_private_data)
+	if (c->lab.no_private_data)
 		c->send_inline = c->recv_inline = RR_INLINE_DEFAULT;
 	c->remote_inv = l->reg->remote_inv;
 	l->connected = true;

@@ -219,7 +219,7 @@ static int plan(const struct rr_link *l, const struct rr_call *call, const struc
 		.reply_segs = 1,
 		.send_max = l->clnt->send_inline,
 		.recv_max = l->clnt->recv_inline,
-		.force_chunks = l->clnt->attr.force_chunks,
+		.force_chunks = l->clnt->lab.force_chunks,
 		.result_read = l->mode && l->mode->result_read,
 	};
 	if (p->arg_bytes)

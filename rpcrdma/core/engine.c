@@ -82,17 +82,21 @@ int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_
 			  struct rpcrdma_engine **ret)
 {
 	struct rpcrdma_engine *e = calloc(1, sizeof(*e));
-	int rc = -ENOMEM;
+	int rc;
 
 	if (!e)
 		return -ENOMEM;
+	rc = RR_SIZED_IN(&e->attr, attr, spin_us);
+	if (rc) {
+		free(e);
+		return rc;
+	}
+	rc = -ENOMEM;
 	e->domain = d;
 	pthread_mutex_init(&e->shared_lock, NULL);
 	list_init(&e->link);
 	list_init(&e->conns);
 	list_init(&e->shares);
-	if (attr)
-		e->attr = *attr;
 	if (!e->attr.spin_us)
 		e->attr.spin_us = SPIN_US_DEFAULT;
 	e->device_spin_ns = e->attr.spin_us * NS_PER_US;

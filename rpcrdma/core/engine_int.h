@@ -19,8 +19,10 @@
 #include "mem_kind.h"
 #include "ranges.h"
 #include "rpcrdma.h"
+#include "rpcrdma_lab.h"
 #include "timers.h"
 #include "waiters.h"
+#include "sized.h"
 
 #define RR_DEVS_MAX 8       /* local, and the verbs devices that a server is reached by */
 #define RR_POOL_CLASSES 6   /* 4 KiB, 16, 64, 256, 1 MiB, 4 MiB */
@@ -115,6 +117,7 @@ struct rr_buf_cache {
 struct rpcrdma_domain {
 	pthread_mutex_t lock;
 	struct rpcrdma_domain_attr attr;
+	struct rpcrdma_lab lab; /* attr.lab */
 	char *capture;
 	struct rr_dev devs[RR_DEVS_MAX];
 	unsigned ndevs;

@@ -19,6 +19,7 @@
 
 #include "fabric.h"
 #include "rpcrdma.h"
+#include "rpcrdma_lab.h"
 
 struct rr_filter {
 	struct rr_fabric_ops ops;         /* what is called instead of *next */

@@ -555,7 +555,7 @@ uint64_t rr_pool_trim(struct rpcrdma_domain *d)
 /* ---- figures ---- */
 
 /* buffers in the engines' magazines count as used: they are not available to others */
-void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_stats *ret)
+void rpcrdma_domain_pool_stats_sized(struct rpcrdma_domain *d, struct rpcrdma_pool_stats *ret, size_t bytes)
 {
 	struct rpcrdma_pool_stats s = { .limit = d->attr.pool_bytes_max,
 					.msgs_limit = d->attr.msg_bytes_max,
@@ -587,5 +587,5 @@ void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_sta
 		s.huge = s.pinned;
 	s.far = d->pools[RR_ZONE_FAR].bytes;
 	pthread_mutex_unlock(&d->lock);
-	*ret = s;
+	rr_sized_out(ret, bytes, &s, sizeof(s));
 }

@@ -26,21 +26,21 @@
 /* Receives: one RDMA_DONE or RR_GRANT per call, in addition to the replies. */
 static unsigned mode_recvs_per_credit(const struct rpcrdma_clnt *c)
 {
-	return c->attr.modes ? 2 : 1;
+	return c->lab.modes ? 2 : 1;
 }
 
 static size_t mode_request(const struct rr_link *l, struct rr_ep_attr *ea, struct rr_conn_param *param,
 			   uint8_t *priv)
 {
 	const struct rpcrdma_clnt_attr *a = &l->clnt->attr;
-	bool fast = a->modes & RPCRDMA_FAST_WRITE;
+	bool fast = a->lab->modes & RPCRDMA_FAST_WRITE;
 	const struct rr_suffix s = {
-		.modes = a->modes,
-		.slot_bytes = fast ? a->fast_write_bytes : 0,
+		.modes = a->lab->modes,
+		.slot_bytes = fast ? a->lab->fast_write_bytes : 0,
 		.slots = (uint16_t)(fast ? MIN(a->credits, RR_SLOTS_MAX) : 0),
 	};
 
-	if (!a->modes)
+	if (!a->lab->modes)
 		return 0;
 	ea->extra_recvs += a->credits;
 	ea->sq_depth = MAX(a->credits * 4, 2 * RR_MODE_WRS); /* chains of Reads or Writes */
@@ -52,7 +52,7 @@ static size_t mode_request(const struct rr_link *l, struct rr_ep_attr *ea, struc
 /* True if the responder's suffix is valid for our request. */
 static bool is_sound(const struct rpcrdma_clnt *c, const struct rr_suffix *s)
 {
-	if (s->modes != c->attr.modes)
+	if (s->modes != c->lab.modes)
 		return false;
 	if (s->modes & RPCRDMA_FAST_WRITE &&
 	    (!s->slots || s->slots > RR_SLOTS_MAX || !s->slot_bytes ||
@@ -81,7 +81,7 @@ static int refuse(struct rr_link *l, const struct rr_suffix *s)
 {
 	char names[RPCRDMA_MODES_TEXT];
 
-	rpcrdma_modes_print(l->clnt->attr.modes, names, sizeof(names));
+	rpcrdma_modes_print(l->clnt->lab.modes, names, sizeof(names));
 	if (s && s->status == RR_SUFFIX_NO_MEMORY)
 		rr_link_fail(l, -ENOPROTOOPT, "the server has no memory left for %s", names);
 	else
@@ -281,7 +281,7 @@ static int mode_agree(struct rr_link *l, const void *priv, size_t len)
 	struct rr_suffix s;
 	int rc = 0;
 
-	if (!l->clnt->attr.modes)
+	if (!l->clnt->lab.modes)
 		return 0;
 	if (!rr_suffix_decode(priv, len, &s))
 		return refuse(l, NULL);

@@ -262,7 +262,7 @@ static int mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
 	int rc;
 
 	*give = (struct rr_suffix){ .status = RR_SUFFIX_NOT_OFFERED };
-	if (!want->modes || want->modes & ~c->base.svc->attr.modes)
+	if (!want->modes || want->modes & ~c->base.svc->lab.modes)
 		return 0;
 	m = calloc(1, sizeof(*m));
 	if (!m)

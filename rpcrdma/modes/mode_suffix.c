@@ -26,6 +26,7 @@
 
 #include "base/wire.h"
 #include "mode.h"
+#include "rpcrdma_lab.h"
 
 #define SUFFIX_MAGIC 0x6c656174u /* "leat" */
 #define SUFFIX_VERSION 2u /* version 1 had no such rule */

@@ -104,7 +104,7 @@ int rr_reg_check(const struct rpcrdma_domain *d, struct rpcrdma_clnt_attr *a)
 	const struct rr_reg_strategy *s = find(a->registration);
 
 	a->monitor = find_monitor(a->monitor);
-	if (!s || !a->monitor || (s->window && a->modes) ||
+	if (!s || !a->monitor || (s->window && a->lab->modes) ||
 	    (s->arena && !d->arena && a->addr.transport != RPCRDMA_TCP))
 		return -EINVAL;
 	a->registration = s->name;
@@ -213,7 +213,7 @@ int rr_reg_open(struct rpcrdma_engine *e, struct rr_dev *dev, const char *peer,
 	list_init(&rc->bounces);
 	err = get_pd(rc, peer, attr);
 	if (!err && rc->strategy->window)
-		err = use_windows(rc, !attr->no_private_data);
+		err = use_windows(rc, !attr->lab->no_private_data);
 	if (err) {
 		rr_reg_close(&rc->pub);
 		return err;

@@ -87,7 +87,7 @@ must_check int rr_reg_check(const struct rpcrdma_domain *d, struct rpcrdma_clnt_
 
 /** rr_reg_open - creates the registrations of a new connection, before it is connected
  * @peer: address of the server, as rr_qp_dial() takes it
- * @attr: its settings for registration, checked
+ * @attr: its settings for registration, checked; its lab is set
  *
  * Return: 0; -ENOMEM and other errors of the device.
  */

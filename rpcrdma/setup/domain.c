@@ -36,8 +36,13 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 
 	if (!d)
 		return -ENOMEM;
-	if (attr)
-		d->attr = *attr;
+	rc = RR_SIZED_IN(&d->attr, attr, lab);
+	if (!rc)
+		rc = RR_SIZED_IN(&d->lab, d->attr.lab, local);
+	if (rc) {
+		free(d);
+		return rc;
+	}
 	if (!d->attr.pool_bytes_max)
 		d->attr.pool_bytes_max = POOL_BYTES_DEFAULT;
 	if (!d->attr.msg_bytes_max)
@@ -58,11 +63,11 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 		rpcrdma_domain_destroy(d);
 		return rc;
 	}
-	if (d->attr.capture) {
+	if (d->lab.capture) {
 		struct rr_dev *dev;
 
-		d->capture = strdup(d->attr.capture);
-		d->attr.capture = d->capture;
+		d->capture = strdup(d->lab.capture);
+		d->lab.capture = d->capture;
 		/* opened now, so that an unwritable capture file is an error here, not later */
 		rc = d->capture ? rr_domain_dev(d, RPCRDMA_LOCAL, &dev) : -ENOMEM;
 		if (rc) {
@@ -117,7 +122,7 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 #ifdef HAVE_VERBS
 	if (transport == RPCRDMA_RDMA) {
 		const struct rr_verbs_attr verbs = { .device = device, .sibling = sibling, .ctx = d,
-						     .unsafe_inv = d->attr.unsafe_inv };
+						     .unsafe_inv = d->lab.unsafe_inv };
 
 		return rr_verbs_open(&verbs, ret);
 	}
@@ -125,8 +130,8 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 	(void)device;
 	if (transport != RPCRDMA_LOCAL)
 		return -EOPNOTSUPP;
-	if (d->attr.local)
-		local = *d->attr.local;
+	if (d->lab.local)
+		local = *d->lab.local;
 	local.clients = &d->clients;
 	if (!local.limits.mapped_bytes_max)
 		local.limits.mapped_bytes_max = d->attr.shared_bytes_max / 2;
@@ -137,10 +142,10 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 	rc = rr_local_open(&local, &fabric);
 	if (rc)
 		return rc;
-	if (d->attr.capture)
-		rc = rr_capture_push(fabric, d->attr.capture);
+	if (d->lab.capture)
+		rc = rr_capture_push(fabric, d->lab.capture);
 	if (!rc)
-		rc = rr_cost_push(fabric, &d->attr.reg_cost);
+		rc = rr_cost_push(fabric, &d->lab.reg_cost);
 	if (rc)
 		rr_fabric_close(fabric);
 	else
@@ -246,18 +251,21 @@ static void add_stats(struct rpcrdma_stats *sum, const struct rpcrdma_stats *s)
 	sum->credits_low = !low ? s_low : !s_low ? low : MIN(low, s_low);
 }
 
-void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret)
+void rpcrdma_domain_stats_sized(struct rpcrdma_domain *d, struct rpcrdma_stats *ret, size_t bytes)
 {
+	struct rpcrdma_stats s;
+
 	pthread_mutex_lock(&d->lock);
-	*ret = d->gone;
+	s = d->gone;
 	list_for_each(n, &d->engines)
-		add_stats(ret, &list_entry(n, struct rpcrdma_engine, link)->stats);
-	rr_reg_stats(d, ret);
+		add_stats(&s, &list_entry(n, struct rpcrdma_engine, link)->stats);
+	rr_reg_stats(d, &s);
 	/* on the local fabric a CPU acts as the NIC: count what it copies */
 	for (unsigned i = 0; i < d->ndevs; i++)
 		if (d->devs[i].transport == RPCRDMA_LOCAL)
-			ret->bytes_copied += rr_local_counters(d->devs[i].fabric).bytes_copied;
+			s.bytes_copied += rr_local_counters(d->devs[i].fabric).bytes_copied;
 	pthread_mutex_unlock(&d->lock);
+	rr_sized_out(ret, bytes, &s, sizeof(s));
 }
 
 void rr_domain_add_engine(struct rpcrdma_domain *d, struct rpcrdma_engine *e)

@@ -38,7 +38,7 @@ static void fill_defaults(struct rpcrdma_svc_attr *a)
 	const struct rpcrdma_svc_attr *d = &attr_defaults;
 
 	a->inline_bytes = a->inline_bytes ? a->inline_bytes : d->inline_bytes;
-	if (a->no_private_data)
+	if (a->lab->no_private_data)
 		a->inline_bytes = RR_INLINE_DEFAULT; /* peers cannot learn another value */
 	a->credits = a->credits ? a->credits : d->credits;
 	a->call_bytes_max = a->call_bytes_max ? a->call_bytes_max : d->call_bytes_max;
@@ -57,8 +57,8 @@ void rr_svc_refused(const struct rr_svc *svc, const struct rpcrdma_peer *peer, i
 {
 	static const struct rpcrdma_peer unknown = { .text = "a peer" };
 
-	if (svc->ops->refused)
-		svc->ops->refused(svc->ctx, peer ? peer : &unknown, err);
+	if (svc->ops.refused)
+		svc->ops.refused(svc->ctx, peer ? peer : &unknown, err);
 }
 
 /* Counts one more connection of @c, if necessary in place of another client's. */
@@ -117,6 +117,18 @@ static void allow_conns(struct rpcrdma_domain *d, size_t conns_max)
 	pthread_mutex_unlock(&d->lock);
 }
 
+static int copy_attr(struct rr_svc *svc, const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops)
+{
+	int rc = RR_SIZED_IN(&svc->attr, attr, lab);
+
+	if (!rc)
+		rc = RR_SIZED_IN(&svc->lab, svc->attr.lab, local);
+	if (!rc)
+		rc = RR_SIZED_IN(&svc->ops, ops, lost);
+	svc->attr.lab = &svc->lab;
+	return rc;
+}
+
 int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 		   const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops, void *ctx,
 		   struct rpcrdma_listener **ret)
@@ -126,17 +138,19 @@ int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 
 	if (!svc)
 		return -ENOMEM;
+	rc = copy_attr(svc, attr, ops);
+	if (rc) {
+		free(svc);
+		return rc;
+	}
 	atomic_init(&svc->refs, 1);
-	svc->ops = ops;
 	svc->ctx = ctx;
-	if (attr)
-		svc->attr = *attr;
 	fill_defaults(&svc->attr);
 	rc = -EINVAL;
 	if (svc->attr.inline_bytes >= RR_INLINE_MIN && svc->attr.inline_bytes <= RR_INLINE_MAX &&
 	    svc->attr.inline_bytes % 1024 == 0 &&
 	    svc->attr.call_bytes_max <= RPCRDMA_BUF_MAX && svc->attr.credits <= 4096 &&
-	    (svc->attr.modes | RPCRDMA_MODES_ALL) == RPCRDMA_MODES_ALL) {
+	    (svc->lab.modes | RPCRDMA_MODES_ALL) == RPCRDMA_MODES_ALL) {
 		allow_conns(e->domain, svc->attr.conns_max);
 		rc = addr->transport == RPCRDMA_TCP ? rr_tcp_listen(e, addr, svc, ret)
 						    : rr_rdma_listen(e, addr, svc, ret);
@@ -182,7 +196,7 @@ static void maybe_free(struct rpcrdma_conn *c)
 	rr_conn_buf_fini(c);
 	list_del(&c->link);
 	rr_count_set(c->engine, conns, c->engine->stats.conns - 1);
-	svc->ops->closed(c->ctx);
+	svc->ops.closed(c->ctx);
 	c->ops->free(c);
 	rr_svc_leave(client, going);
 	rr_svc_put(svc);
@@ -239,7 +253,7 @@ static void on_lost(struct rpcrdma_msg *msg)
 {
 	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, lost_msg);
 
-	c->svc->ops->lost(c->ctx);
+	c->svc->ops.lost(c->ctx);
 	rr_conn_unhold(c);
 }
 
@@ -269,7 +283,7 @@ void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, struct rr_client *
 void rr_conn_dead(struct rpcrdma_conn *c)
 {
 	c->dead = true;
-	if (!c->reqs || !c->svc->ops->lost)
+	if (!c->reqs || !c->svc->ops.lost)
 		return;
 	c->reqs++;
 	rpcrdma_engine_post(c->engine, &c->lost_msg);
@@ -371,7 +385,7 @@ int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
 	r->pub.cred_body = r->call.cred.body;
 	r->args.pos = (size_t)(g.at - (const uint8_t *)msg);
 	TRACE3(req_call, r, r->pub.xid, r->pub.proc);
-	c->svc->ops->call(c->ctx, &r->pub);
+	c->svc->ops.call(c->ctx, &r->pub);
 	return 0;
 }
 

@@ -160,13 +160,13 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	size_t more = 0;
 	int rc = 0;
 
-	rr_priv_decode(ev->priv, attr->no_private_data ? 0 : ev->priv_len, &theirs);
+	rr_priv_decode(ev->priv, attr->lab->no_private_data ? 0 : ev->priv_len, &theirs);
 	c->send_inline = MIN(attr->inline_bytes, theirs.recv_bytes);
 	c->remote_inv = theirs.remote_inv && !attr->no_remote_inv && dev->fabric->attr.send_inv;
 	c->rd_depth = MIN(ev->initiator_depth, MIN(RD_DEPTH_MAX, dev->fabric->attr.rd_atom_max));
 	if (!c->rd_depth)
 		return -EPROTO; /* the peer allows no RDMA Reads: no WRITE could work */
-	if (!attr->no_private_data)
+	if (!attr->lab->no_private_data)
 		rc = modes->accept(c, dev, ev, &ea, &param, priv + RR_PRIV_BYTES, &more);
 	if (rc)
 		return rc;
@@ -181,7 +181,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 		return rc;
 	rr_srv_credit_init(c);
 	param.initiator_depth = c->rd_depth;
-	if (!attr->no_private_data) {
+	if (!attr->lab->no_private_data) {
 		rr_priv_encode(&mine, priv);
 		param.priv = priv;
 		param.priv_len = RR_PRIV_BYTES + more;
@@ -212,7 +212,7 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 		return;
 	}
 	rc = -ENOMEM;
-	if (svc->ops->accept(svc->ctx, &peer, &engine, &ctx))
+	if (svc->ops.accept(svc->ctx, &peer, &engine, &ctx))
 		goto out_refuse;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -235,12 +235,12 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	free(c);
 	rr_svc_refused(svc, &peer, rc);
 	rr_svc_put(svc);
-	svc->ops->closed(ctx);
+	svc->ops.closed(ctx);
 	rr_svc_leave(client, false);
 	return;
 out_closed:
 	rr_svc_refused(svc, &peer, rc);
-	svc->ops->closed(ctx);
+	svc->ops.closed(ctx);
 out_refuse:
 	rr_svc_leave(client, false);
 	refuse(ev->qp);

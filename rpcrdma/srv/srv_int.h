@@ -23,6 +23,8 @@
 #include "ep.h"
 #include "rpc_msg.h"
 #include "stream.h"
+#include "rpcrdma_lab.h"
+#include "sized.h"
 
 struct rr_conn_ops;
 struct rr_own_zone;
@@ -30,9 +32,10 @@ struct rr_own_zone;
 /* Shared by listeners and their connections. Reference counted. */
 struct rr_svc {
 	atomic_uint refs;
-	const struct rpcrdma_svc_ops *ops;
+	struct rpcrdma_svc_ops ops;
 	void *ctx;
 	struct rpcrdma_svc_attr attr; /* defaults filled in */
+	struct rpcrdma_lab lab;       /* attr.lab */
 };
 
 /* A connection's share of one zone of the pool, and its requests that wait for buffers: srv_buf.c */

@@ -169,12 +169,12 @@ static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_
 	name_peer(&peer);
 	if (rr_svc_admit(svc, l->engine->domain, &peer, &client))
 		goto out_close;
-	if (svc->ops->accept(svc->ctx, &peer, &engine, &ctx))
+	if (svc->ops.accept(svc->ctx, &peer, &engine, &ctx))
 		goto out_admit;
 	c = calloc(1, sizeof(*c));
 	if (!c) {
 		rr_svc_refused(svc, &peer, -ENOMEM);
-		svc->ops->closed(ctx);
+		svc->ops.closed(ctx);
 		goto out_admit;
 	}
 	/* a reply is one write, so delaying small ones gains nothing; the socket works without the option too */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "drc.h"
+#include "rpcrdma_lab.h"
 
 #define MEMORY_MAX (UINT64_C(1) << 40)
 #define AT(member) OPT_AT(struct conf, member)

@@ -23,6 +23,7 @@
 #include "cm.h"
 #include "nfs.h"
 #include "rpcbind.h"
+#include "rpcrdma_lab.h"
 
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
@@ -96,13 +97,13 @@ static int create_drcs(struct server *s, const struct conf *conf)
 
 static int create_all(struct server *s, const struct conf *conf)
 {
+	const struct rpcrdma_lab lab = { .capture = conf->capture, .unsafe_inv = conf->unsafe_inv };
 	const struct rpcrdma_domain_attr attr = {
 		.pool_bytes_max = conf->pinned_max,
 		.msg_bytes_max = conf->messages_max,
 		.shared_bytes_max = conf->shared_max,
 		.pool_arena = conf->arena,
-		.capture = conf->capture,
-		.unsafe_inv = conf->unsafe_inv,
+		.lab = &lab,
 		/* as conn.c decides, for users that can open the socket */
 		.socket_mode = creds_can_assume() || conf->everyone ? 0666 : 0600,
 	};

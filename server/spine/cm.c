@@ -12,6 +12,7 @@
  * Errors:    Logged here, where their meaning is known.
  */
 #include "cm.h"
+#include "rpcrdma_lab.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -34,6 +35,7 @@ struct cm {
 	struct server *srv;
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_svc_attr attr;
+	struct rpcrdma_lab lab;
 	struct rpcrdma_listener *listeners[CONF_LISTEN_MAX];
 	/* copies: other threads read them while the listeners are being closed */
 	struct rpcrdma_addr addrs[CONF_LISTEN_MAX];
@@ -231,8 +233,8 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	cm->attr.conns_max = conf->max_connections;
 	cm->attr.req_bytes = (uint32_t)req_bytes(srv->ops);
 	cm->attr.srq = conf->srq;
-	cm->attr.no_private_data = conf->no_private_data;
-	cm->attr.modes = conf->modes;
+	cm->lab = (struct rpcrdma_lab){ .no_private_data = conf->no_private_data, .modes = conf->modes };
+	cm->attr.lab = &cm->lab;
 	err = rpcrdma_engine_create(srv->domain, &attr, &cm->engine);
 	if (!err)
 		err = conf->nlisten ? listen_named(cm, conf) : listen_defaults(cm, conf);

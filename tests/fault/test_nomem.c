@@ -21,6 +21,7 @@
 
 #include "base/util.h"
 #include "local_int.h"
+#include "lab.h"
 #include "rpcrdma.h"
 #include "wire_svc.h"
 
@@ -304,7 +305,7 @@ static void everything(const char *url, const struct rpcrdma_svc_attr *svc,
 	struct rpcrdma_clnt *c = NULL;
 	struct rpcrdma_clnt_attr attr = { .timeout_ms = 200, .backoff_ms = 1, .credits = 8,
 					  .registration = registration,
-					  .modes = svc ? svc->modes : 0 };
+					  .lab = svc ? svc->lab : NULL };
 	struct rpcrdma_addr addr;
 	unsigned ended = 0;
 
@@ -348,8 +349,8 @@ static void everything(const char *url, const struct rpcrdma_svc_attr *svc,
 			ended += asks[i].done;
 	} while (ended < ASKS);
 	for (int i = 0; i < ASKS; i++)
-		check(&asks[i], attr.modes);
-	if (attr.modes && !failed) {
+		check(&asks[i], attr.lab ? attr.lab->modes : 0);
+	if (attr.lab && attr.lab->modes && !failed) {
 		struct rpcrdma_stats s;
 
 		rpcrdma_domain_stats(d, &s);
@@ -409,7 +410,7 @@ static void over_local_by_windows(void **state)
 
 static void over_local_by_modes(void **state)
 {
-	static const struct rpcrdma_svc_attr all = { .modes = RPCRDMA_MODES_ALL };
+	const struct rpcrdma_svc_attr all = { .lab = LAB(.modes = RPCRDMA_MODES_ALL) };
 
 	(void)state;
 	until_nothing_fails_locally(&all, "dynamic");

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "clnt_talk.h"
 #include "inside.h"
+#include "lab.h"
 
 static const struct raw_server_opts so4k = { .priv = priv4k, .priv_len = sizeof(priv4k) };
 
@@ -323,7 +324,7 @@ static void item53_private_data(void **state)
 		close_both();
 	}
 	{
-		struct rpcrdma_clnt_attr ca = { .no_private_data = true };
+		struct rpcrdma_clnt_attr ca = { .lab = LAB(.no_private_data = true) };
 
 		open_both(&so4k, &ca);
 		shapes(1024);

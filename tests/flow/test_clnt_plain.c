@@ -18,6 +18,7 @@
 
 #include "base/util.h"
 #include "rpc_pair.h"
+#include "lab.h"
 
 struct variant {
 	const char *name;
@@ -34,10 +35,10 @@ static struct variant variants[] = {
 	{ "local 1024", { LOCAL, .clnt.inline_bytes = 1024, .svc.inline_bytes = 1024 } },
 	{ "local 65536", { LOCAL, .clnt.inline_bytes = 65536, .svc.inline_bytes = 65536 } },
 	{ "local 65536 to 1024", { LOCAL, .clnt.inline_bytes = 65536, .svc.inline_bytes = 1024 } },
-	{ "client without private data", { LOCAL, .clnt.no_private_data = true } },
-	{ "server without private data", { LOCAL, .svc.no_private_data = true } },
+	{ "client without private data", { LOCAL, .clnt.lab = LAB(.no_private_data = true) } },
+	{ "server without private data", { LOCAL, .svc.lab = LAB(.no_private_data = true) } },
 	{ "one credit", { LOCAL, .svc.credits = 1 } },
-	{ "chunks forced", { LOCAL, .clnt.force_chunks = true } },
+	{ "chunks forced", { LOCAL, .clnt.lab = LAB(.force_chunks = true) } },
 	{ "dynamic", { LOCAL, .clnt.registration = "dynamic" } },
 	{ "slab, foreign memory", { LOCAL, .clnt.registration = "slab" } },
 	{ "cache", { LOCAL, .clnt.registration = "cache" } },
@@ -48,11 +49,11 @@ static struct variant variants[] = {
 	{ "window", { LOCAL, .clnt.registration = "window" } },
 	{ "window, one engine", { LOCAL, .clnt.registration = "window", .one_engine = true } },
 	{ "window, chunks forced", { LOCAL, .clnt.registration = "window",
-				     .clnt.force_chunks = true } },
+				     .clnt.lab = LAB(.force_chunks = true) } },
 	{ "window, taken back by the client", { LOCAL, .clnt.registration = "window",
 						.svc.no_remote_inv = true } },
 	{ "window, nothing remote", { LOCAL, .clnt.registration = "window",
-				      .clnt.no_private_data = true } },
+				      .clnt.lab = LAB(.no_private_data = true) } },
 	{ "window, chaos", { LOCAL, .clnt.registration = "window",
 			     .clnt_local.filters = HOOKS(.chaos_seed = 3),
 			     .svc_local.filters = HOOKS(.chaos_seed = 4) } },

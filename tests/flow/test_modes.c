@@ -16,11 +16,16 @@
 
 #include "inside.h"
 #include "rpc_pair.h"
+#include "lab.h"
 
 static struct rpc_pair_attr with(unsigned offered, unsigned wanted)
 {
-	return (struct rpc_pair_attr){ .transport = RPCRDMA_LOCAL, .svc.modes = offered,
-				       .clnt.modes = wanted, .clnt.backoff_ms = 1 };
+	static struct rpcrdma_lab svc, clnt;
+
+	svc = (struct rpcrdma_lab){ .modes = offered };
+	clnt = (struct rpcrdma_lab){ .modes = wanted };
+	return (struct rpc_pair_attr){ .transport = RPCRDMA_LOCAL, .svc.lab = &svc, .clnt.lab = &clnt,
+				       .clnt.backoff_ms = 1 };
 }
 
 static void one(struct rpc_pair *p, enum echo_proc proc, size_t arg, size_t sink)
@@ -84,7 +89,7 @@ static void memory_for_so_many(void **state)
 {
 	struct rpc_pair_attr a = with(RPCRDMA_READ_READ, RPCRDMA_READ_READ);
 	struct rpc_pair *p = rpc_pair_create(&a);
-	struct rpcrdma_clnt_attr ca = { .addr = p->addr, .modes = RPCRDMA_READ_READ, .backoff_ms = 1 };
+	struct rpcrdma_clnt_attr ca = { .addr = p->addr, .lab = LAB(.modes = RPCRDMA_READ_READ), .backoff_ms = 1 };
 	struct rpcrdma_clnt *more[32];
 	struct rpcrdma_clnt_info info;
 	unsigned n = 0, refused = 0;
@@ -127,16 +132,15 @@ static void not_over_streams(void **state)
 	struct rpc_pair_attr a = with(RPCRDMA_READ_READ, 0);
 	struct rpc_pair *p = rpc_pair_create(&a);
 	struct rpcrdma_clnt_attr ca = { .addr = { .transport = RPCRDMA_TCP, .host = "127.0.0.1" },
-					.modes = RPCRDMA_READ_READ };
+					.lab = LAB(.modes = RPCRDMA_READ_READ) };
 	struct rpcrdma_clnt *c;
 
 	(void)state;
 	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &c), -EINVAL);
 	ca.addr = p->addr;
-	ca.no_private_data = true;
+	ca.lab = LAB(.modes = RPCRDMA_READ_READ, .no_private_data = true);
 	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &c), -EINVAL);
-	ca.no_private_data = false;
-	ca.modes = RPCRDMA_MODES_ALL + 1;
+	ca.lab = LAB(.modes = RPCRDMA_MODES_ALL + 1);
 	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &c), -EINVAL);
 	rpc_pair_destroy(p);
 }
@@ -216,7 +220,7 @@ static void do_fast_write(bool windows)
 	struct rpcrdma_stats s;
 	unsigned fast = 0, pulled = 0;
 
-	a.clnt.fast_write_bytes = 20000;
+	a.clnt.lab = LAB(.modes = RPCRDMA_FAST_WRITE, .fast_write_bytes = 20000);
 	a.svc_local.filters = HOOKS(.no_windows = !windows);
 	p = rpc_pair_create(&a);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {

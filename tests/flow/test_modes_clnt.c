@@ -9,6 +9,7 @@
 #include "clnt_talk.h"
 #include "inside.h"
 #include "mode.h"
+#include "lab.h"
 
 static uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];
 static uint8_t area[1 << 20];      /* of the server's, for its offers and its room */
@@ -23,7 +24,7 @@ static struct rr_suffix answer_to(unsigned modes)
 static void open_as(unsigned modes, const struct rr_suffix *s, const char *registration)
 {
 	const struct raw_server_opts so = { .priv = priv, .priv_len = sizeof(priv) };
-	const struct rpcrdma_clnt_attr ca = { .modes = modes, .timeout_ms = 2000,
+	const struct rpcrdma_clnt_attr ca = { .lab = LAB(.modes = modes), .timeout_ms = 2000,
 					      .registration = registration };
 	struct rr_mr_attr ma = { .addr = area, .len = sizeof(area), .fd = -1,
 				 .access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE };
@@ -275,7 +276,7 @@ static void slots_after_the_first_message(void **state)
 {
 	struct rr_suffix s = answer_to(RPCRDMA_FAST_WRITE);
 	const struct raw_server_opts so = { .priv = priv, .priv_len = sizeof(priv) };
-	const struct rpcrdma_clnt_attr ca = { .modes = RPCRDMA_FAST_WRITE, .timeout_ms = 20000 };
+	const struct rpcrdma_clnt_attr ca = { .lab = LAB(.modes = RPCRDMA_FAST_WRITE), .timeout_ms = 20000 };
 	struct rr_mr_attr ma = { .addr = area, .len = sizeof(area), .fd = -1,
 				 .access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE };
 	struct rpcrdma_stats st;

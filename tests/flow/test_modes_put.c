@@ -9,6 +9,7 @@
  */
 #include "inside.h"
 #include "mode_talk.h"
+#include "lab.h"
 
 /* ---- fast-write --------------------------------------------------------------------------- */
 
@@ -326,7 +327,7 @@ static void room_in_line(void **state)
 /* A refusal ends when it is sent: the peer may ask again before the responder sees the completion. */
 static void refused_again_and_again(void **state)
 {
-	const struct rpcrdma_svc_attr one = { .modes = RPCRDMA_MODES_ALL, .credits = 1 };
+	const struct rpcrdma_svc_attr one = { .lab = LAB(.modes = RPCRDMA_MODES_ALL), .credits = 1 };
 
 	(void)state;
 	serve_with(NULL, &one);
@@ -342,7 +343,7 @@ static void refused_again_and_again(void **state)
 /* Without windows there is only the connection to be taken away. */
 static void room_never_used(void **state)
 {
-	const struct rpcrdma_svc_attr hasty = { .modes = RPCRDMA_MODES_ALL, .stall_ms = 30 };
+	const struct rpcrdma_svc_attr hasty = { .lab = LAB(.modes = RPCRDMA_MODES_ALL), .stall_ms = 30 };
 	uint64_t end = clock_now_ns() + 20 * NS_PER_S;
 
 	(void)state;

@@ -9,6 +9,7 @@
  */
 #include "engine_int.h"
 #include "mode_talk.h"
+#include "lab.h"
 
 /* ---- the suffix --------------------------------------------------------------------------- */
 
@@ -296,7 +297,7 @@ static void memory_comes_back(void **state)
 
 static void never_done(void **state)
 {
-	const struct rpcrdma_svc_attr hasty = { .modes = RPCRDMA_MODES_ALL, .stall_ms = 30 };
+	const struct rpcrdma_svc_attr hasty = { .lab = LAB(.modes = RPCRDMA_MODES_ALL), .stall_ms = 30 };
 	uint64_t end = clock_now_ns() + 20 * NS_PER_S;
 
 	(void)state;

@@ -11,6 +11,7 @@
 #include "inside.h"
 #include "local_int.h"
 #include "mode_talk.h"
+#include "lab.h"
 
 #define BIG (1u << 20) /* the most that is given: a fourth of the room */
 
@@ -345,7 +346,7 @@ static void revoked_by_now(unsigned n)
 
 static void serve_hasty(uint32_t credits)
 {
-	const struct rpcrdma_svc_attr hasty = { .modes = RPCRDMA_MODES_ALL, .stall_ms = 30,
+	const struct rpcrdma_svc_attr hasty = { .lab = LAB(.modes = RPCRDMA_MODES_ALL), .stall_ms = 30,
 						.credits = credits };
 
 	serve_modes(&hasty);
@@ -490,7 +491,7 @@ static void revoked_and_forgotten(void **state)
 static void before_it_was_told(void **state)
 {
 	const struct rr_local_attr narrow = { .limits.sq_max = 4 };
-	const struct rpcrdma_domain_attr domain = { .local = &narrow };
+	const struct rpcrdma_domain_attr domain = { .lab = LAB(.local = &narrow) };
 
 	(void)state;
 	serve_with(&domain, &all_modes);

@@ -21,6 +21,7 @@
 #include "kernel_has.h"
 #include "leat_flow.h"
 #include "rpc_pair.h"
+#include "lab.h"
 
 LOG_DEFINE("test_registration");
 
@@ -202,7 +203,7 @@ static void batch_defers(void **state)
 static void small_is_copied(void **state)
 {
 	struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL, .clnt.registration = "dynamic",
-				   .clnt.bounce_bytes = 20000, .clnt.force_chunks = true };
+				   .clnt.bounce_bytes = 20000, .clnt.lab = LAB(.force_chunks = true) };
 	struct rpc_pair *p = rpc_pair_create(&a);
 	struct rpcrdma_stats s;
 

@@ -13,6 +13,7 @@
 #include "inside.h"
 #include "mode.h"
 #include "srv_talk.h"
+#include "lab.h"
 
 /* ---- order: item 42 ---- */
 
@@ -21,7 +22,7 @@ static void item42_data_before_the_reply(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 8; seed++) {
 		struct rr_local_attr local = { .filters = HOOKS(.chaos_seed = seed) };
-		struct rpcrdma_domain_attr domain = { .local = &local };
+		struct rpcrdma_domain_attr domain = { .lab = LAB(.local = &local) };
 
 		serve_with(&domain, NULL);
 		connect_peer(&opts4k);
@@ -321,7 +322,7 @@ static void ask_and_go(struct rpcrdma_engine *other, const uint8_t *priv, size_t
  * listener's thread. */
 static void gone_before_the_accept(void **state)
 {
-	static const struct rpcrdma_svc_attr attr = { .modes = RPCRDMA_MODES_ALL };
+	const struct rpcrdma_svc_attr attr = { .lab = LAB(.modes = RPCRDMA_MODES_ALL) };
 	const struct rr_suffix wanted = { .modes = RPCRDMA_MODES_ALL, .slot_bytes = 8192, .slots = 3 };
 	struct rpcrdma_msg *unseen = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];
@@ -455,7 +456,7 @@ static void item82_thresholds_of_linux(void **state)
 /* It tells nothing and believes nothing: 1024 both ways, though the client told of 65536. */
 static void item47_no_private_data_of_ours(void **state)
 {
-	static const struct rpcrdma_svc_attr attr = { .inline_bytes = 65536, .no_private_data = true };
+	const struct rpcrdma_svc_attr attr = { .inline_bytes = 65536, .lab = LAB(.no_private_data = true) };
 	static const struct rr_priv rinv = { .present = true, .remote_inv = true, .send_bytes = 65536,
 					     .recv_bytes = 65536 };
 	const struct raw_opts o = { .priv = &rinv };

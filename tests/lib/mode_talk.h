@@ -10,12 +10,13 @@
 #include "hooks.h"
 #include "mode.h"
 #include "srv_talk.h"
+#include "lab.h"
 
 static struct rr_suffix given;
 
-static const struct rpcrdma_svc_attr all_modes = { .modes = RPCRDMA_MODES_ALL };
+static const struct rpcrdma_svc_attr all_modes = { .lab = LAB(.modes = RPCRDMA_MODES_ALL) };
 static const struct rr_local_attr local_plain = { .filters = HOOKS(.no_windows = true) };
-static const struct rpcrdma_domain_attr domain_plain = { .local = &local_plain };
+static const struct rpcrdma_domain_attr domain_plain = { .lab = LAB(.local = &local_plain) };
 static bool no_windows; /* on the responder's device */
 
 static inline struct rpcrdma_stats stats(void)

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "rpc_pair.h"
+#include "lab.h"
 
 #define PIECES_MAX 64
 
@@ -101,7 +102,7 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
  * request is over. */
 static bool has_buf(struct echo_req *r, size_t bytes, void (*again)(struct echo_req *r))
 {
-	bool own = r->pair->attr.svc.modes || getenv("LEAT_TEST_MODES");
+	bool own = (r->pair->attr.svc.lab && r->pair->attr.svc.lab->modes) || getenv("LEAT_TEST_MODES");
 	int rc = 0;
 
 	if (!r->buf)
@@ -361,7 +362,7 @@ void rpc_pair_unlisten(struct rpc_pair *p)
 static void make_side(const struct rr_local_attr *local, struct rpcrdma_domain **d,
 		      struct rpcrdma_engine **e)
 {
-	struct rpcrdma_domain_attr da = { .pool_bytes_max = 64u << 20, .local = local };
+	struct rpcrdma_domain_attr da = { .pool_bytes_max = 64u << 20, .lab = LAB(.local = local) };
 	struct rpcrdma_engine_attr ea = { .poll = RPCRDMA_POLL_EVENT };
 
 	assert_int_equal(rpcrdma_domain_create(&da, d), 0);

@@ -38,6 +38,7 @@
 #include "hooks.h"
 #include "local.h"
 #include "rpcrdma.h"
+#include "rpcrdma_lab.h"
 
 int __real_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
 			       struct rpcrdma_clnt **ret);
@@ -92,13 +93,15 @@ int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_cl
 			       struct rpcrdma_clnt **ret)
 {
 	struct rpcrdma_clnt_attr a = *attr;
+	struct rpcrdma_lab lab = a.lab ? *a.lab : (struct rpcrdma_lab){ 0 };
 
 	a.inline_bytes = wanted_u32("LEAT_TEST_INLINE", a.inline_bytes);
-	a.no_private_data |= is_without("clnt");
+	lab.no_private_data |= is_without("clnt");
 	if (!a.registration)
 		a.registration = wanted("LEAT_TEST_REGISTRATION");
 	if (a.addr.transport != RPCRDMA_TCP)
-		a.modes = wanted_modes(a.modes);
+		lab.modes = wanted_modes(lab.modes);
+	a.lab = &lab;
 	return __real_rpcrdma_clnt_create(e, &a, ret);
 }
 
@@ -107,13 +110,17 @@ int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *a
 			  void *ctx, struct rpcrdma_listener **ret)
 {
 	struct rpcrdma_svc_attr a = { 0 };
+	struct rpcrdma_lab lab = { 0 };
 
 	if (attr)
 		a = *attr;
+	if (a.lab)
+		lab = *a.lab;
 	a.inline_bytes = wanted_u32("LEAT_TEST_INLINE", a.inline_bytes);
-	a.no_private_data |= is_without("svc");
+	lab.no_private_data |= is_without("svc");
 	a.srq |= addr->transport != RPCRDMA_TCP && wanted("LEAT_TEST_SRQ");
-	a.modes = wanted_modes(a.modes);
+	lab.modes = wanted_modes(lab.modes);
+	a.lab = &lab;
 	return __real_rpcrdma_listen(e, addr, &a, ops, ctx, ret);
 }
 

@@ -11,6 +11,7 @@
 
 #include "clnt_talk.h"
 #include "engine_int.h"
+#include "lab.h"
 
 static struct raw_server_opts so4k = { .priv = priv4k, .priv_len = sizeof(priv4k) };
 
@@ -27,7 +28,7 @@ static struct rr_fabric *fabric; /* the client's, if it is the local one */
 /* A client of a domain of its own, so that counters begin at 0 and hooks are its own. */
 static inline void begin(const struct rr_local_attr *local, const struct rpcrdma_clnt_attr *attr)
 {
-	struct rpcrdma_domain_attr da = { .local = local, .unsafe_inv = true };
+	struct rpcrdma_domain_attr da = { .lab = LAB(.local = local, .unsafe_inv = true) };
 	struct rpcrdma_clnt_attr ca = { 0 };
 	struct rr_dev *dev;
 
@@ -50,7 +51,7 @@ static inline void begin(const struct rr_local_attr *local, const struct rpcrdma
 /* Connected, and the first call is over: there are credits. */
 static inline void begin_way(const struct rr_local_attr *local, enum way way)
 {
-	struct rpcrdma_clnt_attr ca = { .no_private_data = way == NO_R };
+	struct rpcrdma_clnt_attr ca = { .lab = LAB(.no_private_data = way == NO_R) };
 
 	begin(local, &ca);
 	still_works();

@@ -81,10 +81,10 @@ void rpcrdma_domain_destroy(struct rpcrdma_domain *d)
 	(void)d;
 }
 
-void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret)
+void rpcrdma_domain_stats_sized(struct rpcrdma_domain *d, struct rpcrdma_stats *ret, size_t bytes)
 {
 	(void)d;
-	memset(ret, 0, sizeof(*ret));
+	memset(ret, 0, bytes);
 }
 
 int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
@@ -189,10 +189,10 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
 	(void)c;
 }
 
-void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
+void rpcrdma_clnt_info_sized(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret, size_t bytes)
 {
 	(void)c;
-	memset(ret, 0, sizeof(*ret));
+	memset(ret, 0, bytes);
 }
 
 int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call)

@@ -8,6 +8,7 @@
 #include "base/wire.h"
 #include "capture_ops.c"
 #include "test_local_pair.h"
+#include "lab.h"
 
 static char pcap[64];
 
@@ -174,7 +175,7 @@ static void test_client_side(void **state)
 
 static void test_unwritable(void **state)
 {
-	const struct rpcrdma_domain_attr attr = { .capture = "/nonexistent/x.pcap" };
+	const struct rpcrdma_domain_attr attr = { .lab = LAB(.capture = "/nonexistent/x.pcap") };
 	struct rpcrdma_domain *d = NULL;
 
 	(void)state;

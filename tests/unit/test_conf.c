@@ -15,6 +15,7 @@
 
 #include "conf.h"
 #include "tmp_dir.h"
+#include "rpcrdma_lab.h"
 
 #define ARGS_MAX 32
 #define TEN "0123456789"

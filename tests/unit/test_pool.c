@@ -16,6 +16,7 @@
 #include "hooks.h"
 #include "local.h"
 #include "pool.h"
+#include "lab.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
@@ -64,7 +65,7 @@ static struct rpcrdma_engine *e, *e2;
 
 static void open_pool(size_t bytes, const struct rr_local_attr *local)
 {
-	struct rpcrdma_domain_attr attr = { .pool_bytes_max = bytes, .local = local };
+	struct rpcrdma_domain_attr attr = { .pool_bytes_max = bytes, .lab = LAB(.local = local) };
 
 	assert_int_equal(rpcrdma_domain_create(&attr, &d), 0);
 	assert_int_equal(rpcrdma_engine_create(d, NULL, &e), 0);

@@ -14,6 +14,7 @@
 #include "hooks.h"
 #include "local.h"
 #include "pool.h"
+#include "lab.h"
 
 #define SPACE 200
 #define MIB ((size_t)1 << 20)
@@ -185,7 +186,7 @@ static void gaps_are_used(void **state)
 static void too_much(void **state)
 {
 	struct rr_local_attr local = { .filters = HOOKS(.fail_reg = 1) };
-	const struct rpcrdma_domain_attr attr = { .pool_arena = true, .local = &local,
+	const struct rpcrdma_domain_attr attr = { .pool_arena = true, .lab = LAB(.local = &local),
 						  .pool_bytes_max = 8 * MIB };
 	struct rpcrdma_domain *other;
 	struct rr_dev *none;

@@ -20,6 +20,7 @@
 #include "hooks.h"
 #include "local.h"
 #include "reg_int.h"
+#include "lab.h"
 
 #define RW (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE)
 
@@ -109,7 +110,7 @@ static bool is_copied(struct rr_reg *reg, const struct iovec *iov, int iovcnt, u
 static int check(const char *registration, const char *monitor)
 {
 	struct rpcrdma_clnt_attr a = { .addr.transport = RPCRDMA_LOCAL,
-				       .registration = registration, .monitor = monitor };
+				       .registration = registration, .monitor = monitor, .lab = LAB(0) };
 	int rc = rr_reg_check(domain, &a);
 
 	if (!rc) {
@@ -121,7 +122,7 @@ static int check(const char *registration, const char *monitor)
 
 static void names(void **state)
 {
-	struct rpcrdma_clnt_attr a = { .registration = "window", .modes = RPCRDMA_READ_READ };
+	struct rpcrdma_clnt_attr a = { .registration = "window", .lab = LAB(.modes = RPCRDMA_READ_READ) };
 
 	(void)state;
 	assert_int_equal(check(NULL, NULL), 0);

@@ -19,6 +19,7 @@
 #include "rpcrdma.h"
 #include "opts.h"
 #include "url.h"
+#include "rpcrdma_lab.h"
 
 static struct lt_url u;
 static char why[512];

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * rpcrdma_clnt.h - a client: the connection to one server, and its calls
+ */
+#ifndef RPCRDMA_CLNT_H
+#define RPCRDMA_CLNT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "rpcrdma_addr.h"
+#include "rpcrdma_loop.h"
+#include "rpcrdma_payload.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+struct rpcrdma_clnt;
+struct rpcrdma_lab;
+
+/* AUTH_SYS (RFC 5531 appendix A), or AUTH_NONE when `none` */
+struct rpcrdma_cred {
+	bool none;
+	uint32_t stamp;         /* distinguishes this requester from others on its host */
+	char machine[64];
+	uint32_t uid, gid, ngids;
+	uint32_t gids[16];
+};
+
+enum rpcrdma_clnt_state {
+	RPCRDMA_CLNT_CONNECTING,
+	RPCRDMA_CLNT_UP,
+	RPCRDMA_CLNT_DOWN,   /* waiting to reconnect */
+};
+
+#define RPCRDMA_CLNT_CREDITS_MAX 1024u
+
+struct rpcrdma_clnt_attr {
+	size_t size;                   /* sizeof(struct rpcrdma_clnt_attr), or 0: see rpcrdma.h */
+	struct rpcrdma_addr addr;
+	struct rpcrdma_cred cred;      /* copied; a call may have its own */
+	uint32_t inline_bytes;         /* size of Send and receive buffers; 1024..65536; 0: 4096 */
+	uint32_t credits;              /* requested, <= RPCRDMA_CLNT_CREDITS_MAX; 0: 64; on TCP, maximum calls in flight */
+	uint32_t timeout_ms;           /* without a reply: disconnect, reconnect, retransmit; 0: 60000 */
+	uint32_t connect_ms;           /* limit of one attempt; 0: 10000 */
+	uint32_t backoff_ms;           /* first delay between attempts, doubles up to 64 times; 0: 50 */
+	bool check_socket;             /* LOCAL: connect only to a socket of root, of this process's user or of
+	                                * socket_uid, at a path that no other user can replace; else -EPERM */
+	uid_t socket_uid;              /* 0: no other user */
+	/* How the peer gets access to the memory of calls; ignored on TCP. leat(7) describes the strategies under
+	 * registration. */
+	const char *registration;      /* "auto", "dynamic", "cache", "batch", "slab", "arena",
+	                                * "window"; NULL: auto */
+	const char *monitor;           /* how a cache detects unmapped memory: "uffd"; "explicit": no detection,
+	                                * only rpcrdma_mem memory is cached; "none": no detection, everything is
+	                                * cached, for tests; NULL: uffd */
+	uint32_t bounce_bytes;         /* smaller payload is copied through a bounce buffer; 0: auto, which copies
+	                                * less than 16 KiB instead of registering it for the call */
+	bool no_bounce;                /* do not copy, except where it is unavoidable */
+	uint32_t reg_entries;          /* limit of a cache; 0: 1024 */
+	size_t reg_bytes;              /* limit of a cache; 0: half of what may be pinned */
+	uint32_t dirty_watermark;      /* entries collected before they are deregistered together; 0: 32 */
+	/* called at each change, with the reason as text; may be NULL */
+	void (*state)(void *ctx, enum rpcrdma_clnt_state s, const char *why);
+	/* Called with @away true and a reason in @why if the server owes replies and has sent none for @away_ms, or
+	 * if calls have waited for a connection for as long. Called with false when the server has sent a reply
+	 * again. Intended for user messages: it must not call back into the client. May be NULL, which saves its
+	 * cost. */
+	void (*away)(void *ctx, bool away, const char *why);
+	uint32_t away_ms;              /* 0: 5000 */
+	void *ctx;
+	const struct rpcrdma_lab *lab; /* measurements and tests (rpcrdma_lab.h); NULL: none */
+};
+
+/* One call. Owned by the caller from start to done; zero-initialize before filling it. */
+struct rpcrdma_call {
+	uint32_t prog, vers, proc;
+	const struct rpcrdma_cred *cred;   /* NULL: the client's */
+	xdrproc_t encode;                  /* arguments; runs again if the call is retransmitted */
+	const void *args;
+	xdrproc_t decode;                  /* results */
+	void *res;
+	const struct iovec *sink;          /* memory for the results' payload; the sum is its maximum length */
+	int sinkcnt;
+	uint32_t reply_max;                /* maximum results, XDR bytes without payload and RPC header */
+	uint32_t deadline_ms;              /* fail with -ETIMEDOUT after this time; 0: never */
+	void (*done)(struct rpcrdma_call *call, int err);
+
+	/* valid in done() */
+	uint32_t xid;
+	uint32_t payload_bytes;            /* of the results, now in sink */
+	const char *why;                   /* on failure: text for users; static or owned by the client */
+	void *priv;                        /* private */
+};
+
+/** rpcrdma_clnt_create - starts connecting; calls may be made at once
+ *
+ * Until the first connection is established, a failure to connect fails every waiting call with its errno (later
+ * calls start a new attempt). From then on the connection is re-established indefinitely, with the same XIDs and new
+ * registrations; a call fails only by its deadline or its reply.
+ *
+ * RDMA uses the device that the kernel's routes select. A host name is resolved at each connect, by getaddrinfo() on
+ * the engine's thread; this blocks everything else on that engine until the resolver returns. A literal address needs
+ * no resolver.
+ *
+ * Return: 0, -EINVAL (attributes), -E2BIG (@attr->size), -ENOMEM, -EOPNOTSUPP (no such transport in this build); RDMA: -ENODEV without a
+ * device, -ENXIO if no device leads there, and errors of the resolver.
+ */
+int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			struct rpcrdma_clnt **ret);
+
+/** rpcrdma_clnt_destroy - calls in flight get done(-ECANCELED) before it returns; after it no peer can access their
+ * memory. NULL is fine. */
+void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c);
+
+/** rpcrdma_clnt_call - starts a call; done() runs exactly once, later, unless an error is returned
+ *
+ * done(err): 0: results decoded; -EPROTONOSUPPORT, -EOPNOTSUPP, -EINVAL, -EREMOTEIO, -EACCES: from the reply header
+ * (call->why); -EMSGSIZE: reply or call too long for the peer (ERR_CHUNK); -EBADMSG: the results did not decode;
+ * -EPROTO: the reply violated the protocol, connection dropped; -ETIMEDOUT: deadline; -ECANCELED; -EFAULT: its memory
+ * is not mapped, or was unmapped while the call was in flight; or a connect error before the first connection.
+ *
+ * Return: 0; -EMSGSIZE: the arguments exceed the maximum of a call; -EINVAL: they do not encode; -EFAULT, -ENOMEM.
+ */
+int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
+
+/** rpcrdma_clnt_cancel - runs done(-ECANCELED) before it returns; the peer cannot access the call's memory by then (if
+ * necessary the connection is dropped and the other calls are retransmitted)
+ *
+ * Blocks while a server on the same host copies to or from the call's memory; never waits for a disk. If the deadline
+ * of a call passes during such a copy, the call is done when the copy has ended; other calls continue. */
+void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
+
+/* State of a client, as printed by `leat ping`; its texts belong to the client. */
+struct rpcrdma_clnt_info {
+	struct rpcrdma_addr addr;
+	enum rpcrdma_clnt_state state;
+	char why[128];                 /* last error */
+	uint32_t credits, credits_low;
+	uint32_t send_inline, recv_inline;
+	bool remote_inv;
+	const char *registration;
+	const char *fallback;          /* why this differs from the requested strategy, or NULL */
+	char kept[128];                /* text for users: which registrations are kept after a call */
+	size_t reg_bytes;              /* limit of these registrations, including those in use by calls; 0: no limit */
+	const char *reach;             /* text for users: how the server accesses memory of this process */
+	unsigned modes;                /* agreed modes (rpcrdma_lab.h) */
+	uint32_t fast_write_bytes, fast_write_slots; /* limits of fast writes */
+	char device[64];
+	uint64_t reconnects;
+};
+/** rpcrdma_clnt_info - copies the state of a client; on its engine's thread
+ * rpcrdma_clnt_info_sized writes at most @bytes, and clears what the library does not know. */
+void rpcrdma_clnt_info_sized(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret, size_t bytes);
+static inline void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
+{
+	rpcrdma_clnt_info_sized(c, ret, sizeof(*ret));
+}
+
+/** rpcrdma_registration - name of the @n-th strategy accepted in rpcrdma_clnt_attr; NULL: no more */
+const char *rpcrdma_registration(size_t n);
+
+/** rpcrdma_reg_bytes_default - default limit of a registration cache: half of what this process may pin
+ * (RLIMIT_MEMLOCK, if it applies to the process, or a quarter of the machine's memory) */
+size_t rpcrdma_reg_bytes_default(void);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif
