@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_walk.c - paths over a small tree: links, dots, slashes; and opening what they lead to
+ * test_walk.c - paths over a small tree: links, dots, slashes; opening what they lead to; and paths that begin at nodes
  *
  * The tree answers LOOKUP, GETATTR, READLINK, ACCESS, CREATE and SETATTR; `mute` servers leave out
  * whatever RFC 1813 lets them leave out, and everything must come to the same.
@@ -408,6 +408,157 @@ static void races_lost(void **state)
 	assert_int_equal(try_open("o", O_RDWR | O_CREAT | O_EXCL, 0600), -EEXIST);
 }
 
+/* ---- nodes ---- */
+
+static struct leat_node *node_at(const char *path)
+{
+	struct leat_node *n = NULL;
+
+	if (leat_node_get(m, path, &n))
+		fail_msg("%s: %s", path, leat_error(m));
+	return n;
+}
+
+/* Drops the reference. */
+static void assert_node(struct leat_node *n, unsigned want)
+{
+	struct stat st;
+
+	assert_int_equal(leat_node_getattr(n, NULL, &st), 0);
+	assert_int_equal(st.st_ino, want);
+	leat_node_put(n);
+}
+
+static void node_paths(void **state)
+{
+	struct leat_node *a = node_at("a"), *l = node_at("a/b/labs"), *n;
+	unsigned calls = fake.calls;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(leat_node_lookup(a, "b", &n, &st), 0); /* with attributes, by one call */
+	assert_int_equal(fake.calls, calls + 1);
+	assert_int_equal(st.st_ino, B);
+	assert_node(n, B);
+	assert_int_equal(leat_node_lookup(a, "b/lup", &n, &st), 0);
+	assert_node(n, LINK_UP);
+	assert_int_equal(leat_node_lookup(a, "b/lup/file", &n, &st), 0);
+	assert_node(n, FILE1);
+	assert_int_equal(leat_node_lookup(a, "../../lf", &n, &st), 0);
+	assert_node(n, LINK_FILE);
+	assert_int_equal(leat_node_lookup(a, "b/labs", &n, NULL), 0);
+	assert_node(n, LINK_ABS);
+	assert_node(l, A); /* leat_node_get() follows links */
+	/* the URL's path makes no difference */
+	strcpy(m->path, "a/b");
+	assert_int_equal(leat_node_lookup(a, "ld", &n, NULL), 0);
+	assert_node(n, LINK_DIR);
+	leat_node_put(a);
+}
+
+/* The node of a new object is that of the object, whether or not the reply has its handle. */
+static void node_created(void **state)
+{
+	unsigned want = BASE_NODES;
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		struct leat_node *a = node_at("a"), *n = NULL;
+		struct leat_file *f = NULL;
+		struct stat st = { 0 };
+
+		mute = round;
+		assert_int_equal(leat_node_mknod(a, round ? "m1" : "m0", S_IFREG | 0600, 0, &n, &st), 0);
+		assert_int_equal(st.st_ino, want);
+		assert_node(n, want);
+		check_created(want++, A, round ? "m1" : "m0", 0600);
+		assert_int_equal(leat_node_create(a, round ? "c1" : "c0", O_RDWR, 0640, &n, &st, &f), 0);
+		assert_int_equal(st.st_ino, want);
+		assert_int_equal(leat_close(f), 0);
+		assert_node(n, want);
+		check_created(want++, A, round ? "c1" : "c0", 0640);
+		assert_int_equal(leat_node_create(a, round ? "x1" : "x0", O_RDWR | O_EXCL, 0604, &n, &st, &f), 0);
+		assert_int_equal(st.st_ino, want);
+		assert_int_equal(leat_close(f), 0);
+		assert_node(n, want);
+		check_created(want++, A, round ? "x1" : "x0", 0604);
+		leat_node_put(a);
+	}
+}
+
+static uint32_t stale_proc;
+
+static int answer_stale(struct rpcrdma_call *call)
+{
+	if (call->proc != stale_proc)
+		return answer(call);
+	*(nfsstat3 *)call->res = NFS3ERR_STALE;
+	return 0;
+}
+
+/* A node has no path by which the object could be found again. A name below it has. */
+static void node_stale(void **state)
+{
+	struct leat_node *a = node_at("a"), *n = NULL;
+	struct stat st;
+
+	(void)state;
+	fake.answer = answer_stale;
+	stale_proc = NFSPROC3_FSSTAT;
+	assert_int_equal(leat_node_statvfs(a, NULL, &(struct statvfs){ 0 }), -ESTALE);
+	assert_int_equal(fake.by_proc[NFSPROC3_FSSTAT], 1);
+	assert_int_equal(leat_node_statvfs(a, "b", &(struct statvfs){ 0 }), -ESTALE);
+	assert_int_equal(fake.by_proc[NFSPROC3_FSSTAT], 3);
+	/* what was created is not created again */
+	stale_proc = NFSPROC3_LOOKUP;
+	mute = true;
+	assert_int_equal(leat_node_mknod(a, "m", S_IFREG | 0600, 0, &n, &st), -ESTALE);
+	assert_int_equal(fake.by_proc[NFSPROC3_CREATE], 1);
+	assert_null(n);
+	/* without a node to return, no LOOKUP is needed */
+	assert_int_equal(leat_node_mknod(a, "o", S_IFREG | 0600, 0, NULL, NULL), 0);
+	stale_proc = UINT32_MAX;
+	leat_node_put(a);
+}
+
+static unsigned fail_at; /* the number of the call that fails */
+
+static int answer_or_fail(struct rpcrdma_call *call)
+{
+	return fail_at && !--fail_at ? -EIO : answer(call);
+}
+
+/* Each call of the longest chain fails once: nothing is returned then, and nothing is kept. */
+static void node_faults(void **state)
+{
+	struct leat_node *a = node_at("a");
+	int rc = -EIO;
+
+	(void)state;
+	mute = true;
+	fake.answer = answer_or_fail;
+	for (unsigned i = 1; rc; i++) {
+		struct leat_node *n = NULL;
+		struct leat_file *f = NULL;
+		struct stat st = { 0 };
+		char name[8];
+
+		assert_in_range(i, 1, 8);
+		snprintf(name, sizeof(name), "b/n%u", i);
+		fail_at = i;
+		rc = leat_node_create(a, name, O_RDWR | O_EXCL, 0600, &n, &st, &f);
+		if (rc) {
+			assert_int_equal(rc, -EIO);
+			assert_true(!n && !f && !st.st_ino);
+			continue;
+		}
+		assert_in_range(i, 6, 8); /* LOOKUP, its GETATTR, CREATE, LOOKUP, SETATTR, GETATTR */
+		leat_node_put(n);
+		assert_int_equal(leat_close(f), 0);
+	}
+	leat_node_put(a);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -418,6 +569,10 @@ int main(void)
 		TEST(too_long),
 		TEST(opens),
 		TEST(creates),
+		TEST(node_paths),
+		TEST(node_created),
+		TEST(node_stale),
+		TEST(node_faults),
 		TEST(races_lost),
 	};
 #undef TEST
