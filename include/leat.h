@@ -268,7 +268,8 @@ int leat_aio_lutimens(struct leat *m, const char *path, const struct timespec ti
 int leat_aio_access(struct leat *m, const char *path, int mode, struct leat_cb cb);
 int leat_aio_statvfs(struct leat *m, const char *path, struct statvfs *ret_st, struct leat_cb cb);
 int leat_aio_opendir(struct leat *m, const char *path, struct leat_dir **ret_dir,
-		     struct leat_cb cb); /* reads the whole directory */
+		     struct leat_cb cb); /* reads the first page */
+int leat_aio_dir_read(struct leat_dir *d, uint64_t cookie, struct leat_cb cb);
 int leat_aio_null(struct leat *m, struct leat_cb cb); /* the NULL procedure: one round trip */
 
 /* ---- files: synchronous = asynchronous call + wait ----------------------------------------- */
@@ -530,18 +531,63 @@ int leat_aio_node_acl_set(struct leat_node *at, const char *path, const struct l
 
 /* ---- directories -------------------------------------------------------------------------- */
 
-/* A directory entry; name is valid until the directory is closed. */
+/* A directory is read in pages: as many entries as one reply of the server holds. The memory of a directory is that of
+ * its largest page, however many entries it has. "." and ".." are entries too. */
 struct leat_dirent {
 	const char *name;
-	uint64_t ino, cookie;
+	uint64_t ino;
+	uint64_t cookie;           /* position after this entry, for leat_dir_read() */
 	bool has_stat;
-	struct stat st;
+	struct stat st;            /* if has_stat: attributes when the page was read; links are not followed */
 };
+
+/** leat_opendir - opens a directory and reads its first page
+ *
+ * Return: 0; -ENOTDIR, -EACCES, -ENOENT ...; as leat_dir_read().
+ */
 int leat_opendir(struct leat *m, const char *path, struct leat_dir **ret);
-/** leat_readdir - returns the next entry, including "." and ".."; NULL at the end */
-const struct leat_dirent *leat_readdir(struct leat_dir *d);
-void leat_rewinddir(struct leat_dir *d);
-void leat_closedir(struct leat_dir *d); /* NULL is fine */
+
+/** leat_dir_read - reads the page of entries that follow @cookie into the memory of the directory
+ * @cookie: of an entry of this directory, also of an earlier page or another struct leat_dir; 0: the beginning
+ *
+ * The first call with 0 after leat_opendir() uses the page that leat_opendir() has read. leat_readdir() continues with
+ * the first entry of the page. One read of a directory can be in flight.
+ *
+ * A server that detects an invalid cookie (it never was, or entries have moved) returns NFS3ERR_BAD_COOKIE: -ESTALE.
+ * Then only a new listing from the beginning is complete. Other servers, leatd among them, continue at the nearest
+ * position after such a cookie.
+ *
+ * Return: number of entries, 0 at the end; -ESTALE: cookie rejected, or directory removed, or unmounted; -EREMOTEIO:
+ * invalid reply; -EBUSY: a read is in flight; -ECANCELED: leat_closedir() was called meanwhile; -EBADF: @d is NULL.
+ * After an error the page is empty.
+ */
+ssize_t leat_dir_read(struct leat_dir *d, uint64_t cookie);
+
+/** leat_dir_entry - returns entry @i of the page
+ *
+ * Return: valid until the next read or close; NULL: @i is not less than the number of entries, or a read is in flight.
+ */
+const struct leat_dirent *leat_dir_entry(const struct leat_dir *d, size_t i);
+
+/** leat_readdir - returns the next entry; waits for the next page after the last entry of a page
+ * @ret: valid until the next page is read, that is until the next call of any of these functions
+ *
+ * After an error, a further call tries the same position again.
+ *
+ * Return: 1: an entry; 0: end of the directory; or as leat_dir_read().
+ */
+int leat_readdir(struct leat_dir *d, const struct leat_dirent **ret);
+
+/** leat_rewinddir - moves to the beginning; the directory is read again
+ *
+ * Return: 0; -EBUSY: a read is in flight; -EBADF: @d is NULL.
+ */
+int leat_rewinddir(struct leat_dir *d);
+
+/** leat_closedir - closes a directory, also after leat_umount(); NULL is fine
+ * A read in flight ends with -ECANCELED.
+ */
+void leat_closedir(struct leat_dir *d);
 
 /* ---- counters ------------------------------------------------------------------------------- */
 

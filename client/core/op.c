@@ -191,3 +191,13 @@ void lt_op_end(struct lt_op *op, int err)
 {
 	lt_op_finish(op, err);
 }
+
+int lt_op_name(const struct lt_op *op, char **ret)
+{
+	const struct leat *m = op->task.m;
+
+	if (!op->place && op->path_copy[0] != '/' && m->has_cwd)
+		return lt_path_join(m->cwd_path, op->path_copy, ret);
+	*ret = strdup(op->place ? op->place : op->path_copy);
+	return *ret ? 0 : -ENOMEM;
+}

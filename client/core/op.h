@@ -176,6 +176,11 @@ void lt_op_finish(struct lt_op *op, int64_t result);
 /** lt_op_end - last step: ends the operation with the outcome of the previous step */
 void lt_op_end(struct lt_op *op, int err);
 
+/** lt_op_name - copies the path of the operation, for messages of the object that it opens
+ * The copy is valid wherever relative paths start later. Return: 0, -ENOMEM; or -ENAMETOOLONG, as lt_path_join().
+ */
+must_check int lt_op_name(const struct lt_op *op, char **ret);
+
 /* walk.c */
 
 /** lt_walk_start - walks @path; a relative path starts at op->node or, without a node, at the path of the URL or the

@@ -42,17 +42,6 @@ static bool wants_write(const struct lt_op *op)
 	return (op->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* Stores the full path for messages; relative paths may start elsewhere by then. */
-static int name_file(const struct lt_op *op, struct leat_file *f)
-{
-	const struct leat *m = op->task.m;
-
-	if (!op->place && op->path_copy[0] != '/' && m->has_cwd)
-		return lt_path_join(m->cwd_path, op->path_copy, &f->path);
-	f->path = strdup(op->place ? op->place : op->path_copy);
-	return f->path ? 0 : -ENOMEM;
-}
-
 static int create_file(const struct lt_op *op, struct leat_file **ret)
 {
 	struct leat_file *f = calloc(1, sizeof(*f));
@@ -60,7 +49,7 @@ static int create_file(const struct lt_op *op, struct leat_file **ret)
 
 	if (!f)
 		return -ENOMEM;
-	err = name_file(op, f);
+	err = lt_op_name(op, &f->path);
 	if (!err) {
 		err = -pthread_mutex_init(&f->pos_lock, NULL);
 		if (err)

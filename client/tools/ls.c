@@ -4,9 +4,10 @@
  * ls.c - leat ls, stat, df: read-only commands
  *
  * Operation:  ls lists as ls(1) does: sorted by name, -l with attributes, -R recursive, -a with names that
- *             begin with a dot. stat and df print one fact per line.
- * Memory:     A directory's entries while it is printed; with -R those of its ancestors too. Names of
- *             users and groups are static.
+ *             begin with a dot. A directory with more than SORTED_MAX entries is listed in the server's order. stat
+ *             and df print one fact per line.
+ * Memory:     At most SORTED_MAX entries of a directory while it is printed; with -R those of its ancestors too. Names
+ *             of users and groups are static.
  * Threads:    One.
  * Errors:     A failure is reported and the rest is listed; status 1.
  */
@@ -22,6 +23,8 @@
 
 #include "tool.h"
 #include "where.h"
+
+#define SORTED_MAX 65536u /* entries of a directory that is sorted */
 
 struct ls {
 	bool is_long, recursive, all, headings, printed;
@@ -151,40 +154,128 @@ static void print_entry(const struct ls *ls, struct leat *m, const char *path, c
 	putchar('\n');
 }
 
-static int list_dir(struct ls *ls, struct leat *m, struct tool_path *p)
-{
-	struct tool_entries e;
-	size_t len = p->len;
-	int rc, worst = TOOL_OK;
+static int list_dir(struct ls *ls, struct leat *m, struct tool_path *p);
 
-	rc = tool_list(m, p->text, &e);
+/* Prints an entry of the directory @p. */
+static int print_child(struct ls *ls, struct leat *m, struct tool_path *p, const struct tool_entry *e)
+{
+	size_t len = p->len;
+	int rc;
+
+	if (e->name[0] == '.' && !ls->all)
+		return TOOL_OK;
+	rc = tool_path_push(p, e->name);
 	if (rc)
 		return tool_fail(m, p->text, rc);
+	print_entry(ls, m, p->text, e->name, &e->st);
+	tool_path_cut(p, len);
+	return TOOL_OK;
+}
+
+/* Lists the directory @e, an entry of the directory @p. */
+static int list_child(struct ls *ls, struct leat *m, struct tool_path *p, const struct tool_entry *e)
+{
+	size_t len = p->len;
+	int rc;
+
+	if (!S_ISDIR(e->st.st_mode) || (e->name[0] == '.' && !ls->all))
+		return TOOL_OK;
+	rc = tool_path_push(p, e->name);
+	if (rc)
+		return tool_fail(m, p->text, rc);
+	rc = list_dir(ls, m, p);
+	tool_path_cut(p, len);
+	return rc;
+}
+
+typedef int (*child_fn)(struct ls *ls, struct leat *m, struct tool_path *p, const struct tool_entry *e);
+
+static int each_copied(struct ls *ls, struct leat *m, struct tool_path *p, const struct tool_entries *e, child_fn fn)
+{
+	int worst = TOOL_OK;
+
+	for (size_t i = 0; i < e->count && !tool_interrupted(); i++) {
+		int rc = fn(ls, m, p, &e->v[i]);
+
+		worst = MAX(worst, rc);
+	}
+	return worst;
+}
+
+/* The entries that follow in the server's order. */
+static int each_read(struct ls *ls, struct leat *m, struct tool_path *p, struct tool_dir *d, child_fn fn)
+{
+	const struct tool_entry *e;
+	int rc, worst = TOOL_OK;
+
+	while (!tool_interrupted()) {
+		rc = tool_dir_next(d, &e);
+		if (rc < 0)
+			worst = MAX(worst, tool_fail(m, p->text, rc));
+		if (rc <= 0)
+			break;
+		rc = fn(ls, m, p, e);
+		worst = MAX(worst, rc);
+	}
+	return worst;
+}
+
+/* Lists the directories in a directory that is too large to copy: reads it again. */
+static int list_below(struct ls *ls, struct leat *m, struct tool_path *p)
+{
+	struct tool_dir *d;
+	int rc = tool_dir_open(m, p->text, &d);
+
+	if (rc)
+		return tool_fail(m, p->text, rc);
+	rc = each_read(ls, m, p, d, list_child);
+	tool_dir_close(d);
+	return rc;
+}
+
+static void print_heading(struct ls *ls, const char *path)
+{
 	if (ls->headings) {
 		if (ls->printed)
 			putchar('\n');
-		tool_put_name(p->text);
+		tool_put_name(path);
 		fputs(":\n", stdout);
 	}
 	ls->printed = true;
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
-			if (e.v[i].name[0] == '.' && !ls->all)
-				continue;
-			if (pass && !(ls->recursive && S_ISDIR(e.v[i].st.st_mode)))
-				continue;
-			rc = tool_path_push(p, e.v[i].name);
-			if (rc) {
-				worst = tool_fail(m, p->text, rc);
-				continue;
-			}
-			if (pass)
-				rc = list_dir(ls, m, p);
-			else
-				print_entry(ls, m, p->text, e.v[i].name, &e.v[i].st);
-			worst = MAX(worst, pass ? rc : TOOL_OK);
-			tool_path_cut(p, len);
-		}
+}
+
+/* @e: the first entries of @d; @more: others follow */
+static int list_entries(struct ls *ls, struct leat *m, struct tool_path *p, struct tool_dir *d,
+			const struct tool_entries *e, bool more)
+{
+	int worst, rc;
+
+	print_heading(ls, p->text);
+	worst = each_copied(ls, m, p, e, print_child);
+	rc = more ? each_read(ls, m, p, d, print_child) : TOOL_OK;
+	return MAX(worst, rc);
+}
+
+static int list_dir(struct ls *ls, struct leat *m, struct tool_path *p)
+{
+	struct tool_entries e;
+	struct tool_dir *d;
+	int rc, more, worst = TOOL_OK;
+
+	rc = tool_dir_open(m, p->text, &d);
+	if (rc)
+		return tool_fail(m, p->text, rc);
+	more = tool_dir_list(d, SORTED_MAX, &e);
+	if (more < 0)
+		worst = tool_fail(m, p->text, more);
+	else
+		worst = list_entries(ls, m, p, d, &e, more);
+	tool_dir_close(d);
+	if (more > 0)
+		tool_entries_fini(&e);
+	if (ls->recursive && more >= 0) {
+		rc = more ? list_below(ls, m, p) : each_copied(ls, m, p, &e, list_child);
+		worst = MAX(worst, rc);
 	}
 	tool_entries_fini(&e);
 	return worst;

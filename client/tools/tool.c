@@ -4,7 +4,7 @@
  * tool.c - shared functions of the `leat` commands
  *
  * Operation:  See tool.h.
- * Memory:     A target owns its mount; entries own their names.
+ * Memory:     A target owns its mount.
  * Threads:    One, except for tool_errno() and tool_fail(), which any thread may call.
  * Errors:     As each function says: reported here, or returned to the caller.
  */
@@ -313,83 +313,6 @@ void tool_sleep(uint64_t ms)
 
 		nanosleep(&ts, NULL);
 	}
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-	return strcmp(((const struct tool_entry *)a)->name, ((const struct tool_entry *)b)->name);
-}
-
-int tool_entries_add(struct tool_entries *e, const char *name, const struct stat *st)
-{
-	if (e->count == e->room) {
-		size_t room = e->room ? 2 * e->room : 64;
-		struct tool_entry *v = reallocarray(e->v, room, sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		e->v = v;
-		e->room = room;
-	}
-	e->v[e->count].name = strdup(name);
-	if (!e->v[e->count].name)
-		return -ENOMEM;
-	e->v[e->count++].st = *st;
-	return 0;
-}
-
-int tool_list(struct leat *m, const char *path, struct tool_entries *ret)
-{
-	struct tool_entries e = { 0 };
-	const struct leat_dirent *ent;
-	struct leat_dir *dir;
-	struct tool_path full;
-	size_t len;
-	int rc;
-
-	rc = tool_path_init(&full, path);
-	if (!rc)
-		rc = leat_opendir(m, path, &dir);
-	if (rc)
-		return rc;
-	len = full.len;
-	while (!rc && (ent = leat_readdir(dir))) {
-		struct stat st = { 0 };
-
-		if (!strcmp(ent->name, ".") || !strcmp(ent->name, ".."))
-			continue;
-		if (ent->has_stat) {
-			st = ent->st;
-		} else {
-			rc = tool_path_push(&full, ent->name);
-			if (!rc)
-				rc = leat_lstat(m, full.text, &st);
-			tool_path_cut(&full, len);
-			if (rc == -ENOENT) { /* removed since the directory was read */
-				rc = 0;
-				continue;
-			}
-		}
-		if (!rc)
-			rc = tool_entries_add(&e, ent->name, &st);
-	}
-	leat_closedir(dir);
-	if (rc) {
-		tool_entries_fini(&e);
-		return rc;
-	}
-	if (e.count)
-		qsort(e.v, e.count, sizeof(*e.v), compare_entries);
-	*ret = e;
-	return 0;
-}
-
-void tool_entries_fini(struct tool_entries *e)
-{
-	for (size_t i = 0; i < e->count; i++)
-		free(e->v[i].name);
-	free(e->v);
-	*e = (struct tool_entries){ 0 };
 }
 
 int tool_path_init(struct tool_path *p, const char *text)

@@ -147,9 +147,9 @@ int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx)
 int tool_each_with(const char *opts, int argc, char **argv,
 		   int (*fn)(struct tool_target *t, void *ctx), void *ctx);
 
-/* Copied directory entries, sorted by name; without "." and "..". */
+/* Copied directory entries, without "." and "..". */
 struct tool_entry {
-	char *name;
+	const char *name;
 	struct stat st; /* of the entry itself, links not followed */
 };
 
@@ -161,7 +161,29 @@ struct tool_entries {
 /** tool_entries_add - appends an entry, with a copy of @name; Return: 0, or -ENOMEM with errno */
 must_check int tool_entries_add(struct tool_entries *e, const char *name, const struct stat *st);
 
-/** tool_list - reads a whole directory; Return: 0, and the caller calls tool_entries_fini(); or -errno, no message */
+/* A directory that is read entry by entry, in the server's order; without "." and "..". */
+struct tool_dir;
+
+/** tool_dir_open - Return: 0 or -errno, no message, as the functions below */
+must_check int tool_dir_open(struct leat *m, const char *path, struct tool_dir **ret);
+/** tool_dir_next - returns the next entry
+ * @ret: valid until the next call; links are not followed
+ *
+ * Return: 1: an entry; 0: end; -errno.
+ */
+must_check int tool_dir_next(struct tool_dir *d, const struct tool_entry **ret);
+void tool_dir_close(struct tool_dir *d);
+
+/** tool_dir_list - reads a directory of up to @max entries, sorted by name
+ * If the server rejects a position, because the directory has changed, the listing begins again.
+ *
+ * Return: 0; 1: it has more entries. @ret has the first @max + 1 of them, in the server's order, and tool_dir_next()
+ * returns the others; -errno. In all cases the caller calls tool_entries_fini().
+ */
+must_check int tool_dir_list(struct tool_dir *d, size_t max, struct tool_entries *ret);
+
+/** tool_list - reads a whole directory, sorted by name; Return: 0, and the caller calls tool_entries_fini(); or -errno,
+ * no message */
 must_check int tool_list(struct leat *m, const char *path, struct tool_entries *ret);
 void tool_entries_fini(struct tool_entries *e);
 

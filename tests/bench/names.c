@@ -441,6 +441,7 @@ static int fill_dir(const char *name, unsigned entries, bool make)
 
 static int list_once(const struct way *w, const char *name, unsigned entries)
 {
+	const struct leat_dirent *e;
 	struct leat_dir *d;
 	unsigned n = 0;
 	int err;
@@ -450,10 +451,10 @@ static int list_once(const struct way *w, const char *name, unsigned entries)
 	err = leat_opendir(w->m, name, &d);
 	if (err)
 		return err;
-	while (leat_readdir(d))
+	while ((err = leat_readdir(d, &e)) == 1)
 		n++;
 	leat_closedir(d);
-	return n == entries + 2 ? 0 : -EIO; /* "." and ".." */
+	return err ? err : n == entries + 2 ? 0 : -EIO; /* "." and ".." */
 }
 
 static int list_size(unsigned entries, double *ret_ns)

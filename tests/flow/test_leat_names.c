@@ -448,7 +448,7 @@ static void directories(void **state)
 			close(fd);
 		}
 		assert_int_equal(leat_opendir(m, "dir/", &d), 0);
-		while ((e = leat_readdir(d))) {
+		while (leat_readdir(d, &e) == 1) {
 			struct stat st;
 			unsigned n;
 

@@ -118,12 +118,12 @@ static int remote_list(struct tree *t, const char *path, void (*each)(void *arg,
 
 	if (rc)
 		return rc;
-	while ((e = leat_readdir(dir)) != NULL) {
+	while ((rc = leat_readdir(dir, &e)) == 1) {
 		if (strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0)
 			each(arg, e->name);
 	}
 	leat_closedir(dir);
-	return 0;
+	return rc;
 }
 
 static void remote_destroy(struct tree *t)
