@@ -442,7 +442,7 @@ static void others(void **state)
 	assert_int_equal(statvfs(flow.export, &want), 0);
 	assert_int_equal(vfs.f_files, want.f_files);
 	assert_int_equal(leat_node_opendir(top, "l", &dir), 0);
-	while ((e = leat_readdir(dir)))
+	while (leat_readdir(dir, &e) == 1)
 		found += !strcmp(e->name, "f");
 	assert_int_equal(found, 1);
 	leat_closedir(dir);
