@@ -130,37 +130,95 @@ void leat_umount(struct leat *m);
  */
 const char *leat_error(const struct leat *m);
 
+enum leat_transport { LEAT_TRANSPORT_TCP = 1, LEAT_TRANSPORT_RDMA, LEAT_TRANSPORT_LOCAL };
+
+/* Why a transport is in use */
+enum leat_choice {
+	LEAT_CHOICE_URL = 1,        /* the URL names it */
+	LEAT_CHOICE_FASTEST,        /* leat://: the fastest one that works; LEAT_TEXT_REFUSED has the others */
+	LEAT_CHOICE_UNKNOWN_SERVER  /* leat://: the server is no leatd, so only TCP is known */
+};
+
+/* The user as which a leatd runs the calls */
+enum leat_identity {
+	LEAT_IDENTITY_OWN,          /* the caller, as far as the library knows */
+	LEAT_IDENTITY_ROOT_SQUASHED, /* the caller is root, and the export squashes root */
+	LEAT_IDENTITY_ALL_SQUASHED, /* the export squashes all users */
+	LEAT_IDENTITY_SERVER        /* the user of an unprivileged leatd */
+};
+
+/* How the server accesses memory of this process */
+enum leat_reach {
+	LEAT_REACH_NONE,            /* not connected */
+	LEAT_REACH_DEVICE,          /* directly, by the RDMA device */
+	LEAT_REACH_PROCESS_VM,      /* leat_buf memory directly, other memory by process_vm calls */
+	LEAT_REACH_BOUNCE,          /* leat_buf memory directly, other memory by copies */
+	LEAT_REACH_SOCKET           /* by copies through a socket */
+};
+
+/* Agreed data transfer modes other than RFC 8166: bits of leat_info.modes */
+#define LEAT_MODE_READ_READ 1u
+#define LEAT_MODE_FAST_WRITE 2u
+#define LEAT_MODE_HYBRID 4u
+
+/* Later releases add members at the end. */
 struct leat_info {
-	char transport[8];         /* "local", "rdma", "tcp" */
-	char url[512];             /* server and export as mounted */
-	char path[4096];           /* path of the URL inside the export, "" for its root */
-	char chosen[256];          /* why this transport was selected, and why no faster one */
-	char server[64];           /* "leatd 0.1.0 instance 1a2b...", or "unknown NFS server" */
-	bool is_leatd;
-	uint32_t credits, credits_low, send_inline, recv_inline;
-	uint32_t rsize, wsize;
-	unsigned conns;
-	bool remote_inv;
-	char registration[16];
-	char kept[128];            /* which registrations are kept after a call, as text */
-	uint64_t reg_bytes;        /* limit of these registrations in bytes; 0: no limit set by the library */
-	char device[64];
-	char reach[96];            /* how the server accesses memory of this process, as text */
-	unsigned nrefused;         /* transports that were tried first, in this order, and why each failed */
-	struct leat_way {
-		char url[300];     /* "rdma://10.0.0.7:20049"; "rdma" if the server has no such listener */
-		char why[160];
-	} refused[8];
-	char runs_as[160];         /* how a leatd maps this user, as text: "export /x squashes root ..."; "": not
-	                            * mapped, or not a leatd */
-	uint64_t reconnects;
-	char modes[40];            /* agreed data transfer modes other than RFC 8166: "read-read"; "none" */
-	uint32_t fast_write;       /* maximum bytes of a fast write; 0: no fast writes */
+	size_t size;               /* set by the caller: sizeof(struct leat_info) */
+	enum leat_transport transport;
+	enum leat_choice choice;
+	enum leat_reach reach;
+	enum leat_identity identity;
+	uint32_t run_uid;          /* uid of this user, unless it is LEAT_IDENTITY_OWN */
 	uint32_t uid, gid;         /* claimed by AUTH_SYS; on a local connection the server uses the kernel's
 	                            * credentials instead */
-	char given[512];           /* server and export as in the caller's URL; used by leat_error() */
+	uint32_t nrefused;         /* transports that were tried first and failed: LEAT_TEXT_REFUSED */
+	uint32_t conns;
+	uint32_t credits;          /* the sum over the connections */
+	uint32_t credits_low;      /* the lowest grant of a connection so far */
+	uint32_t send_inline, recv_inline; /* 0: a stream */
+	uint32_t rsize, wsize;
+	uint32_t modes;            /* LEAT_MODE_ bits */
+	uint32_t fast_write;       /* maximum bytes of a fast write; 0: no fast writes */
+	bool is_leatd;
+	bool remote_inv;
+	uint64_t instance[2];      /* of a leatd: random, differs after a restart */
+	uint64_t reg_bytes;        /* limit of the registrations that are kept after a call; 0: no limit set by the
+	                            * library */
+	uint64_t reconnects;
 };
-void leat_info(struct leat *m, struct leat_info *ret);
+
+/** leat_info - describes the connections of a mount in numbers and codes
+ * @info: size is set; a program built for an older release gets the members that it knows, and one built for a newer
+ * release gets zeros in the others
+ *
+ * Return: 0; -EINVAL: impossible size.
+ */
+int leat_info(struct leat *m, struct leat_info *info);
+
+enum leat_text {
+	LEAT_TEXT_URL = 1,         /* server and export, with the address in use */
+	LEAT_TEXT_GIVEN_URL,       /* server and export as in the caller's URL; leat_error() uses it */
+	LEAT_TEXT_PATH,            /* path of the URL inside the export; "" for its root */
+	LEAT_TEXT_TRANSPORT,       /* "local", "rdma", "tcp" */
+	LEAT_TEXT_CHOSEN,          /* why this transport was selected, and why no faster one */
+	LEAT_TEXT_REFUSED,         /* a transport that was tried first, and why it failed: "rdma://10.0.0.7:20049: ...",
+	                            * or "rdma: ..." if the server has no such listener; index 0 to nrefused - 1 */
+	LEAT_TEXT_SERVER,          /* "leatd 0.1.0 instance 1a2b...", or "unknown NFS server" */
+	LEAT_TEXT_IDENTITY,        /* how a leatd maps this user: "export /x squashes root ..."; "": not mapped */
+	LEAT_TEXT_DEVICE,
+	LEAT_TEXT_REACH,           /* how the server accesses memory of this process */
+	LEAT_TEXT_REGISTRATION,    /* the strategy in use */
+	LEAT_TEXT_KEPT,            /* which registrations are kept after a call, or why it is not the requested strategy */
+	LEAT_TEXT_MODES            /* agreed modes, "read-read"; "": those of RFC 8166 only */
+};
+
+/** leat_describe - writes a text for users about a mount
+ * @index: 0, except for LEAT_TEXT_REFUSED
+ * @buf: receives up to @cap - 1 bytes and NUL; "" on failure
+ *
+ * Return: length of the whole text, also if @buf has the beginning only; -ENOENT: no such text; -EINVAL: @cap is 0.
+ */
+int leat_describe(struct leat *m, enum leat_text what, size_t index, char *buf, size_t cap);
 
 /* ---- event loops -------------------------------------------------------------------------- */
 
@@ -591,28 +649,37 @@ void leat_closedir(struct leat_dir *d);
 
 /* ---- counters ------------------------------------------------------------------------------- */
 
-struct leat_stats {
-	uint64_t calls;
-	uint64_t bytes_read, bytes_written;
-	uint64_t bytes_copied;     /* copied by a CPU of this host, including socket and process_vm copies */
-	uint64_t reconnects, timeouts, credit_waits, regs, sleeps;
-	uint64_t not_now;          /* NFS3ERR_JUKEBOX replies; the call is retried after each */
+/* Sums since the mount, by name and index. Names never change; later releases add counters.
+ *   calls, replies       calls started and finished
+ *   bytes_in, bytes_out  data read and written
+ *   bytes_copied         copied by a CPU of this host, including socket and process_vm copies
+ *   bytes_direct         transferred by the kernel directly into the caller's memory
+ *   reconnects, timeouts, credit_waits, sleeps
+ *   jukebox_retries      NFS3ERR_JUKEBOX replies; the call is retried after each
+ * Registrations for RDMA:
+ *   regs, deregs         registrations, deregistrations
+ *   reg_reaped           ... in the background, so that no call had to wait
+ *   reg_hits, reg_misses lookups that found a cached registration, or none
+ *   reg_invalidated      cached registrations that ended because their memory was unmapped or freed
+ *   reg_evicted          cached registrations evicted to make room
+ *   reg_deferred, reg_flushes    deregistrations deferred for batching; batches
+ *   reg_uncacheable      registrations that could not be cached
+ *   reg_bounced          payloads copied through a bounce buffer instead
+ *   reg_pinned           bytes registered in the cache now
+ *   binds, local_invs    memory windows bound over registrations; invalidated by this side, the rest by the server
+ * The others are counters of librpcrdma: rpcrdma.h describes them. */
 
-	/* registrations for RDMA, counted by regs: their reasons and their ends */
-	uint64_t deregs;           /* deregistrations */
-	uint64_t reg_reaped;       /* ... in the background, so that no call had to wait */
-	uint64_t reg_hits;         /* lookups that found a cached registration */
-	uint64_t reg_misses;       /* ... that found none */
-	uint64_t reg_invalidated;  /* cached registrations that ended because their memory was unmapped or freed */
-	uint64_t reg_evicted;      /* cached registrations evicted to make room */
-	uint64_t reg_deferred, reg_flushes; /* deregistrations deferred for batching; batches */
-	uint64_t reg_uncacheable;  /* registrations that could not be cached */
-	uint64_t reg_bounced;      /* payloads copied through a bounce buffer instead */
-	uint64_t reg_pinned;       /* bytes registered in the cache now */
-	uint64_t reg_binds;        /* memory windows bound over registrations */
-	uint64_t reg_local_invs;   /* ... and invalidated by this side; the rest by the server */
-};
-void leat_stats(struct leat *m, struct leat_stats *ret);
+/** leat_stat_name - name of the @i-th counter; NULL: no more */
+const char *leat_stat_name(size_t i);
+
+/** leat_stats - reads the first @n counters
+ *
+ * Return: how many counters there are.
+ */
+size_t leat_stats(struct leat *m, uint64_t *values, size_t n);
+
+/** leat_stat_value - reads the counter @name; Return: 0; -ENOENT: no such counter */
+int leat_stat_value(struct leat *m, const char *name, uint64_t *ret);
 
 /* The same from a leatd (other servers: -EOPNOTSUPP). */
 struct leat_server_stats {

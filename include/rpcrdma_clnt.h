@@ -138,6 +138,15 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
 void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
 
 /* State of a client, as printed by `leat ping`; its texts belong to the client. */
+/* How the responder accesses memory of this process */
+enum rpcrdma_reach {
+	RPCRDMA_REACH_NONE,       /* not connected */
+	RPCRDMA_REACH_DEVICE,     /* directly, by the RDMA device */
+	RPCRDMA_REACH_PROCESS_VM, /* LOCAL: shared memory directly, other memory by process_vm calls */
+	RPCRDMA_REACH_BOUNCE,     /* LOCAL: shared memory directly, other memory by copies through a bounce area */
+	RPCRDMA_REACH_SOCKET      /* TCP: by copies through the socket */
+};
+
 struct rpcrdma_clnt_info {
 	struct rpcrdma_addr addr;
 	enum rpcrdma_clnt_state state;
@@ -149,7 +158,7 @@ struct rpcrdma_clnt_info {
 	const char *fallback;          /* why this differs from the requested strategy, or NULL */
 	char kept[128];                /* text for users: which registrations are kept after a call */
 	size_t reg_bytes;              /* limit of these registrations, including those in use by calls; 0: no limit */
-	const char *reach;             /* text for users: how the server accesses memory of this process */
+	enum rpcrdma_reach reach;
 	unsigned modes;                /* agreed modes (rpcrdma_lab.h) */
 	uint32_t fast_write_bytes, fast_write_slots; /* limits of fast writes */
 	char device[64];

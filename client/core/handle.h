@@ -39,13 +39,15 @@ struct leat {
 	char path[LT_PATH_MAX];            /* path of the URL inside the export, without '/' at either end */
 	char server_url[512], chosen[256], server[64];
 	char given_url[512];               /* server and export as the caller spelled them, for messages */
-	struct leat_way refused[ARRAY_SIZE(((struct leat_info *)0)->refused)];
+	struct lt_refused refused[LT_REFUSED_MAX];
 	unsigned nrefused;
 	bool mounted;
 	uint16_t mnt_port;                 /* of the MOUNT service; 0: it shares the NFS connection */
 	bool is_leatd;
 	uint8_t instance[16];
-	char runs_as[160];                 /* leat_info.runs_as */
+	char runs_as[160];                 /* text of the next two */
+	enum leat_identity identity;
+	uint32_t run_uid;
 	uint32_t rsize, wsize, dirsize;
 	uint32_t name_max;
 	struct lt_mount_ref *ref;          /* through which nodes point here */
@@ -55,7 +57,7 @@ struct leat {
 	struct lt_fh cwd;
 	bool has_base;                     /* false: the URL's path is not a directory (yet, or any more) */
 	struct lt_cache *cache;            /* NULL: cache=none */
-	uint64_t not_now;                  /* count of JUKEBOX replies */
+	uint64_t jukebox_retries;
 	void (*away)(void *ctx, bool away, const char *why); /* opts->away, or NULL */
 	void *away_ctx;
 	bool is_away;                      /* the last call of away() passed true */

@@ -17,6 +17,14 @@
 #define LT_PATH_MAX 4096 /* with its NUL, as PATH_MAX */
 #define LT_CONNS_MAX 16
 
+#define LT_REFUSED_MAX 8
+
+/* A transport that was tried and failed, for users */
+struct lt_refused {
+	char url[300];          /* "rdma://10.0.0.7:20049"; "rdma" if the server has no such listener */
+	char why[160];
+};
+
 enum lt_scheme { LT_SCHEME_LEAT, LT_SCHEME_RDMA, LT_SCHEME_TCP, LT_SCHEME_LOCAL };
 
 struct lt_url {

@@ -11,7 +11,7 @@
  *             socket_user= listens on it, and no other user can replace it at its path. The transport
  *             checks both at every connect (check_socket).
  *             Any other NFS server stays on TCP. The choice, and the reasons against faster transports,
- *             are kept as text (leat_info.chosen; leat_info.refused lists each transport).
+ *             are kept as text (LEAT_TEXT_CHOSEN; LEAT_TEXT_REFUSED for each transport).
  * Memory:     Connections that are not used are destroyed at once.
  * Threads:    The mounting thread; blocks (sync.c).
  * Errors:     As long as TCP works, failures of other transports are only reasons in the text.
@@ -32,8 +32,8 @@
  * tried after that. A server must not be able to delay a mount by listing unreachable addresses. */
 #define UPGRADE_MS 3000u
 #define UPGRADES_MS 6000u
-#define WHY_BYTES sizeof(((struct leat_way *)0)->why)
-/* Length of a reason in leat_info.chosen, which has room for two; leat_info.refused has the full text. */
+#define WHY_BYTES sizeof(((struct lt_refused *)0)->why)
+/* Length of a reason in LEAT_TEXT_CHOSEN, which has room for two; LEAT_TEXT_REFUSED has the full text. */
 #define WHY_CHOSEN 105
 #define INFO_REPLY_BYTES (8u + 260u + 16u + 64u * 260u)
 
@@ -274,7 +274,7 @@ static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, uint64_t
 
 static void note_refused(struct leat *m, const char *url, const char *why)
 {
-	struct leat_way *w = &m->refused[m->nrefused];
+	struct lt_refused *w = &m->refused[m->nrefused];
 
 	if (m->nrefused == ARRAY_SIZE(m->refused))
 		return; /* the list is full */

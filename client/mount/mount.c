@@ -97,6 +97,18 @@ static void ask_pathconf(struct leat *m)
 		m->name_max = res.PATHCONF3res_u.resok.name_max;
 }
 
+static void note_identity(struct leat *m, const ctl_whoami *res)
+{
+	if (res->identity == CTL_ROOT_SQUASHED)
+		m->identity = LEAT_IDENTITY_ROOT_SQUASHED;
+	else if (res->identity == CTL_ALL_SQUASHED)
+		m->identity = LEAT_IDENTITY_ALL_SQUASHED;
+	else if (res->identity == CTL_SERVERS && res->uid != m->cred.uid)
+		m->identity = LEAT_IDENTITY_SERVER;
+	if (m->identity != LEAT_IDENTITY_OWN)
+		m->run_uid = res->uid;
+}
+
 /* Optional: used only to explain a refusal. */
 static void ask_identity(struct leat *m)
 {
@@ -106,13 +118,14 @@ static void ask_identity(struct leat *m)
 
 	if (!m->is_leatd || strlen(m->export) > CTL_PATH_MAX || lt_sync_rpc(m, m->clnt[0], &rpc))
 		return;
-	if (res.identity == CTL_ROOT_SQUASHED)
+	note_identity(m, &res);
+	if (m->identity == LEAT_IDENTITY_ROOT_SQUASHED)
 		snprintf(m->runs_as, sizeof(m->runs_as), "export %.50s squashes root to uid %u: use "
 			 "no_root_squash, or run leat as another user", m->export, res.uid);
-	else if (res.identity == CTL_ALL_SQUASHED)
+	else if (m->identity == LEAT_IDENTITY_ALL_SQUASHED)
 		snprintf(m->runs_as, sizeof(m->runs_as), "export %.50s squashes all users to uid %u",
 			 m->export, res.uid);
-	else if (res.identity == CTL_SERVERS && res.uid != m->cred.uid)
+	else if (m->identity == LEAT_IDENTITY_SERVER)
 		snprintf(m->runs_as, sizeof(m->runs_as), "this leatd does everything as uid %u", res.uid);
 }
 

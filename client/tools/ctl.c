@@ -35,11 +35,13 @@ static void print_listener(void *ctx, const char *url)
 
 static int ctl_info(struct leat *m)
 {
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
+	char server[64];
 
 	leat_info(m, &info);
+	(void)leat_describe(m, LEAT_TEXT_SERVER, 0, server, sizeof(server));
 	if (info.is_leatd)
-		printf("%-12s %s\n", "server", info.server);
+		printf("%-12s %s\n", "server", server);
 	return leat_server_listeners(m, print_listener, NULL);
 }
 

@@ -42,10 +42,43 @@ static int ping_calls(struct leat *m, uint64_t *ns, unsigned count)
 	return 0;
 }
 
+/* Prints a line, unless the library has nothing to say about it. */
+static void print_text(struct leat *m, const char *label, enum leat_text what)
+{
+	char text[512];
+
+	if (leat_describe(m, what, 0, text, sizeof(text)) > 0)
+		printf("%-12s %s\n", label, text);
+}
+
+static void print_transport(struct leat *m)
+{
+	char name[16], device[64];
+
+	(void)leat_describe(m, LEAT_TEXT_TRANSPORT, 0, name, sizeof(name));
+	if (leat_describe(m, LEAT_TEXT_DEVICE, 0, device, sizeof(device)) > 0 && strcmp(device, name) != 0)
+		printf("%-12s %s (%s)\n", "transport", name, device);
+	else
+		printf("%-12s %s\n", "transport", name);
+	print_text(m, "because", LEAT_TEXT_CHOSEN);
+}
+
+/* Transports that the server lacks are in the line "because". */
+static void print_refused(struct leat *m)
+{
+	char text[512];
+
+	for (size_t i = 0; leat_describe(m, LEAT_TEXT_REFUSED, i, text, sizeof(text)) >= 0; i++) {
+		if (!strncmp(strchr(text, ':'), "://", 3))
+			printf("%-12s %s\n", "not", text);
+	}
+}
+
 static int ping_one(struct tool_target *t, void *ctx)
 {
 	unsigned count = *(const unsigned *)ctx;
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
+	char strategy[32];
 	uint64_t *ns = calloc(count, sizeof(*ns));
 	int err = ns ? ping_calls(t->m, ns, count) : -ENOMEM;
 
@@ -55,18 +88,10 @@ static int ping_one(struct tool_target *t, void *ctx)
 	}
 	qsort(ns, count, sizeof(*ns), compare_times);
 	leat_info(t->m, &info);
-	printf("%-12s %s\n", "export", info.url);
-	printf("%-12s %s\n", "server", info.server);
-	if (info.device[0] && strcmp(info.device, info.transport) != 0)
-		printf("%-12s %s (%s)\n", "transport", info.transport, info.device);
-	else
-		printf("%-12s %s\n", "transport", info.transport);
-	printf("%-12s %s\n", "because", info.chosen);
-	for (unsigned i = 0; i < info.nrefused; i++) {
-		/* transports that the server lacks are in the line above */
-		if (strstr(info.refused[i].url, "://"))
-			printf("%-12s %s: %s\n", "not", info.refused[i].url, info.refused[i].why);
-	}
+	print_text(t->m, "export", LEAT_TEXT_URL);
+	print_text(t->m, "server", LEAT_TEXT_SERVER);
+	print_transport(t->m);
+	print_refused(t->m);
 	printf("%-12s p50 %.1f us, best %.1f, worst %.1f, of %u calls\n", "round trip",
 	       tool_us(ns[count / 2]), tool_us(ns[0]), tool_us(ns[count - 1]), count);
 	printf("%-12s %" PRIu32 ", lowest %" PRIu32 ", on %u connection%s\n", "credits",
@@ -78,15 +103,11 @@ static int ping_one(struct tool_target *t, void *ctx)
 		printf("%-12s all of it: a stream\n", "inline");
 	printf("%-12s read %" PRIu32 ", write %" PRIu32 " bytes at once\n", "sizes", info.rsize,
 	       info.wsize);
-	if (info.registration[0])
-		printf("%-12s %s, remote invalidation %s\n", "registration", info.registration,
-		       info.remote_inv ? "yes" : "no");
-	if (info.kept[0])
-		printf("%-12s %s\n", "kept", info.kept);
-	if (info.runs_as[0])
-		printf("%-12s %s\n", "identity", info.runs_as);
-	if (strcmp(info.modes, "none") != 0)
-		printf("%-12s %s\n", "modes", info.modes);
+	if (leat_describe(t->m, LEAT_TEXT_REGISTRATION, 0, strategy, sizeof(strategy)) > 0)
+		printf("%-12s %s, remote invalidation %s\n", "registration", strategy, info.remote_inv ? "yes" : "no");
+	print_text(t->m, "kept", LEAT_TEXT_KEPT);
+	print_text(t->m, "identity", LEAT_TEXT_IDENTITY);
+	print_text(t->m, "modes", LEAT_TEXT_MODES);
 	if (info.fast_write)
 		printf("%-12s of up to %" PRIu32 " bytes\n", "fast writes", info.fast_write);
 	free(ns);

@@ -122,7 +122,6 @@ int tool_attach(const char *url, struct tool_target *ret)
 
 int tool_attach_with(const char *url, const char *opts, struct tool_target *ret)
 {
-	struct leat_info info;
 	struct leat *m;
 	size_t len;
 	int rc;
@@ -136,11 +135,12 @@ int tool_attach_with(const char *url, const char *opts, struct tool_target *ret)
 		log_err("%s", leat_error(NULL));
 		return rc;
 	}
-	leat_info(m, &info);
 	ret->arg = url;
 	ret->m = m;
-	snprintf(ret->at, sizeof(ret->at), "%s", info.url);
-	len = (size_t)snprintf(ret->path, sizeof(ret->path), "/%s", info.path);
+	(void)leat_describe(m, LEAT_TEXT_URL, 0, ret->at, sizeof(ret->at));
+	ret->path[0] = '/';
+	(void)leat_describe(m, LEAT_TEXT_PATH, 0, ret->path + 1, sizeof(ret->path) - 1);
+	len = strlen(ret->path);
 	/* a mount drops a trailing slash, which requires the name to be a directory */
 	if (len > 1 && len < sizeof(ret->path) - 1 && tool_ends_in_slash(url))
 		strcpy(ret->path + len, "/");
@@ -163,7 +163,7 @@ bool tool_same_export(const struct tool_target *a, const struct tool_target *b)
 
 bool tool_same_server(const struct tool_target *a, const struct tool_target *b)
 {
-	struct leat_info of_a, of_b;
+	struct leat_info of_a = { .size = sizeof(of_a) }, of_b = { .size = sizeof(of_b) };
 
 	if (!a->m || !b->m)
 		return !a->m && !b->m;
@@ -171,8 +171,7 @@ bool tool_same_server(const struct tool_target *a, const struct tool_target *b)
 		return true;
 	leat_info(a->m, &of_a);
 	leat_info(b->m, &of_b);
-	/* the text of a leatd contains its unique instance id */
-	return of_a.is_leatd && of_b.is_leatd && !strcmp(of_a.server, of_b.server);
+	return of_a.is_leatd && of_b.is_leatd && !memcmp(of_a.instance, of_b.instance, sizeof(of_a.instance));
 }
 
 int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES])
@@ -195,20 +194,20 @@ bool tool_is_temp_name(const char *name)
 
 char *tool_place(struct leat *m, const char *path, char buf[TOOL_PLACE_BYTES])
 {
-	struct leat_info info = { .given = "" };
+	char given[512] = "";
 	/* the options of the URL do not matter for the message */
 	size_t len = tool_is_url(path) ? strcspn(path, "?") : strlen(path), url_len = 0;
 	bool is_cut = len > PLACE_PATH_MAX;
 
 	if (m && path[0] == '/') {
-		leat_info(m, &info);
-		url_len = strlen(info.given);
-		if (url_len && info.given[url_len - 1] == '/')
+		(void)leat_describe(m, LEAT_TEXT_GIVEN_URL, 0, given, sizeof(given));
+		url_len = strlen(given);
+		if (url_len && given[url_len - 1] == '/')
 			url_len--; /* of the export "/" */
 		if (len == 1)
 			len = 0; /* the root of the export */
 	}
-	snprintf(buf, TOOL_PLACE_BYTES, "%.*s%s%.*s", (int)url_len, info.given,
+	snprintf(buf, TOOL_PLACE_BYTES, "%.*s%s%.*s", (int)url_len, given,
 		 is_cut ? "/..." : "", (int)MIN(len, (size_t)PLACE_PATH_MAX),
 		 is_cut ? path + len - PLACE_PATH_MAX : path);
 	return buf;

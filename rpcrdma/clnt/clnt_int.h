@@ -128,7 +128,7 @@ struct rr_clnt_ops {
 	/* Sets the name of the strategy, a description of cached registrations, their limit, and the members about
 	 * modes; all but the name only while connected */
 	void (*info)(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
-	const char *(*reach)(const struct rpcrdma_clnt *c); /* "" while not connected */
+	enum rpcrdma_reach (*reach)(const struct rpcrdma_clnt *c);
 };
 
 extern const struct rr_clnt_ops rr_clnt_rdma_ops; /* over any fabric */

@@ -511,11 +511,11 @@ static void clnt_rdma_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_inf
 		l->mode->ops->info(l, ret);
 }
 
-static const char *clnt_rdma_reach(const struct rpcrdma_clnt *c)
+static enum rpcrdma_reach clnt_rdma_reach(const struct rpcrdma_clnt *c)
 {
 	const struct rr_link *l = rr_link_of(c);
 
-	return l && l->connected ? rr_qp_reach(l->qp) : "";
+	return l && l->connected ? rr_qp_reach(l->qp) : RPCRDMA_REACH_NONE;
 }
 
 const struct rr_clnt_ops rr_clnt_rdma_ops = {

@@ -288,10 +288,10 @@ static const char *tcp_device(const struct rpcrdma_clnt *c)
 	return "tcp";
 }
 
-static const char *tcp_reach(const struct rpcrdma_clnt *c)
+static enum rpcrdma_reach tcp_reach(const struct rpcrdma_clnt *c)
 {
 	(void)c;
-	return "all memory by copies through a socket";
+	return RPCRDMA_REACH_SOCKET;
 }
 
 static void tcp_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)

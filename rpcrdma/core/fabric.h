@@ -43,6 +43,7 @@
 
 #include "base/list.h"
 #include "base/util.h"
+#include "rpcrdma_clnt.h"
 
 /* Access rights of an SGE or a remote key; names and meanings are those of verbs. */
 enum rr_access {
@@ -388,7 +389,7 @@ struct rr_fabric_ops {
 	unsigned (*qp_withdraw)(struct rr_qp *qp, uint32_t rkey);
 
 	/* Text for messages: how data moves between the peer's memory and ours, once connected. */
-	const char *(*qp_reach)(const struct rr_qp *qp);
+	enum rpcrdma_reach (*qp_reach)(const struct rr_qp *qp);
 };
 
 /* The wrappers; all callers use these. */
@@ -605,7 +606,7 @@ static inline must_check int rr_qp_direct(struct rr_qp *qp, uint32_t rkey, uint6
 	return qp->fabric->ops->qp_direct(qp, rkey, raddr, len, access, ret_addr, ret_token);
 }
 
-static inline const char *rr_qp_reach(const struct rr_qp *qp)
+static inline enum rpcrdma_reach rr_qp_reach(const struct rr_qp *qp)
 {
 	return qp->fabric->ops->qp_reach(qp);
 }

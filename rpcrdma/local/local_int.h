@@ -469,7 +469,7 @@ void rr_local_move_fini(struct local_qp *qp);
 int rr_local_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len, unsigned access,
 		       void **ret_addr, uint32_t *ret_token);
 void rr_local_qp_direct_end(struct rr_qp *qp, uint32_t token);
-const char *rr_local_qp_reach(const struct rr_qp *qp);
+enum rpcrdma_reach rr_local_qp_reach(const struct rr_qp *qp);
 
 /* local_ring.c */
 int rr_local_ring_create(struct local_qp *qp);

@@ -511,10 +511,9 @@ void rr_local_move_fini(struct local_qp *qp)
 }
 
 /** rr_local_qp_reach - describes how the peer accesses our memory, as announced in the handshake */
-const char *rr_local_qp_reach(const struct rr_qp *base)
+enum rpcrdma_reach rr_local_qp_reach(const struct rr_qp *base)
 {
 	const struct local_qp *qp = to_qp((struct rr_qp *)(uintptr_t)base);
 
-	return qp->peer_vm ? "leat_buf memory directly, other memory by process_vm calls" :
-			     "leat_buf memory directly, other memory by copies through a bounce area";
+	return qp->peer_vm ? RPCRDMA_REACH_PROCESS_VM : RPCRDMA_REACH_BOUNCE;
 }

@@ -106,10 +106,10 @@ static unsigned verbs_qp_withdraw(struct rr_qp *qp, uint32_t rkey)
 	return 0; /* deregistration and queue pair destruction wait for the device */
 }
 
-static const char *verbs_qp_reach(const struct rr_qp *qp)
+static enum rpcrdma_reach verbs_qp_reach(const struct rr_qp *qp)
 {
 	(void)qp;
-	return "all memory directly, by the device";
+	return RPCRDMA_REACH_DEVICE;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */

@@ -73,7 +73,7 @@ static uint64_t cpu_us(void)
 static void run(struct way *w, const char *url, double seconds, unsigned round)
 {
 	struct leat_opts *opts = leat_opts_create();
-	struct leat_stats before, after;
+	uint64_t before, after;
 	uint64_t start, end, cpu, ops = 0;
 	struct leat *m;
 	char path[64];
@@ -81,7 +81,7 @@ static void run(struct way *w, const char *url, double seconds, unsigned round)
 	if (leat_set(opts, "cache", w->cache) || leat_mount(url, opts, &m))
 		die(leat_error(NULL));
 	leat_opts_destroy(opts);
-	leat_stats(m, &before);
+	(void)leat_stat_value(m, "calls", &before);
 	cpu = cpu_us();
 	start = clock_now_ns();
 	end = start + (uint64_t)(seconds * (double)NS_PER_S);
@@ -91,9 +91,9 @@ static void run(struct way *w, const char *url, double seconds, unsigned round)
 			die(leat_error(m));
 	}
 	w->rate[round] = (double)ops / ((double)(clock_now_ns() - start) / (double)NS_PER_S);
-	leat_stats(m, &after);
+	(void)leat_stat_value(m, "calls", &after);
 	w->ops += ops;
-	w->calls += after.calls - before.calls;
+	w->calls += after - before;
 	w->cpu_us += cpu_us() - cpu;
 	leat_umount(m);
 }

@@ -209,7 +209,7 @@ static int listen_deaf(const char *path)
 static void leat_url_says_why(void **state)
 {
 	struct leat_flow f;
-	struct leat_info info;
+	const char *refused;
 	char sock[96], aside[96];
 	int fd;
 
@@ -220,9 +220,9 @@ static void leat_url_says_why(void **state)
 	assert_int_equal(rename(sock, aside), 0);
 	fd = listen_deaf(sock);
 	f.m = leat_flow_mount(f.leat_url, NULL);
-	leat_info(f.m, &info);
-	assert_string_equal(info.transport, "tcp");
-	assert_string_equal(info.refused[0].why, WHY);
+	assert_string_equal(leat_flow_text(f.m, LEAT_TEXT_TRANSPORT, 0), "tcp");
+	refused = strstr(leat_flow_text(f.m, LEAT_TEXT_REFUSED, 0), ": ");
+	assert_string_equal(refused + 2, WHY);
 	leat_umount(f.m);
 	f.m = NULL;
 	close(fd);

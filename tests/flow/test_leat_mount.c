@@ -11,16 +11,16 @@ LOG_DEFINE("test_leat_mount");
 static void info(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.tcp_url, "conns=3&rsize=8192");
-	struct leat_info i;
+	struct leat_info i = { .size = sizeof(i) };
 
 	(void)state;
 	leat_info(m, &i);
-	assert_string_equal(i.transport, "tcp");
-	assert_string_equal(i.url, flow.tcp_url);
-	assert_string_equal(i.path, "");
-	assert_non_null(strstr(i.chosen, "URL"));
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_TRANSPORT, 0), "tcp");
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_URL, 0), flow.tcp_url);
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_PATH, 0), "");
+	assert_non_null(strstr(leat_flow_text(m, LEAT_TEXT_CHOSEN, 0), "URL"));
 	assert_true(i.is_leatd);
-	assert_non_null(strstr(i.server, "leatd "));
+	assert_non_null(strstr(leat_flow_text(m, LEAT_TEXT_SERVER, 0), "leatd "));
 	assert_int_equal(i.conns, 3);
 	assert_int_equal(i.rsize, 8192);
 	assert_int_equal(i.wsize, 1 << 20);
@@ -33,7 +33,7 @@ static void inner_paths(void **state)
 {
 	char url[256], path[256];
 	struct leat_file *f;
-	struct leat_info i;
+	struct leat_info i = { .size = sizeof(i) };
 	struct leat *m;
 	struct stat st;
 
@@ -43,7 +43,7 @@ static void inner_paths(void **state)
 	snprintf(url, sizeof(url), "%s/sub/", flow.tcp_url);
 	m = leat_flow_mount(url, NULL);
 	leat_info(m, &i);
-	assert_string_equal(i.path, "sub");
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_PATH, 0), "sub");
 	assert_int_equal(leat_open(m, "file", O_WRONLY | O_CREAT, 0600, &f), 0);
 	assert_int_equal(leat_close(f), 0);
 	assert_int_equal(leat_stat(m, "/sub/file", &st), 0);
@@ -156,29 +156,131 @@ static void error_text(void **state)
 static void statistics(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
+	static const char *const names[] = { "calls", "bytes_in", "bytes_out", "bytes_copied" };
 	struct leat_server_stats a, b;
-	struct leat_stats s, t;
+	uint64_t was[ARRAY_SIZE(names)];
 	struct leat_file *f;
 	static char buf[100000];
 
 	(void)state;
-	leat_stats(m, &s);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		was[i] = leat_flow_stat(m, names[i]);
 	assert_int_equal(leat_server_stats(m, &a), 0);
 	assert_int_equal(leat_open(m, "st", O_RDWR | O_CREAT, 0600, &f), 0);
 	assert_int_equal(leat_pwrite(f, buf, sizeof(buf), 0), sizeof(buf));
 	assert_int_equal(leat_pread(f, buf, sizeof(buf), 0), sizeof(buf));
 	assert_int_equal(leat_close(f), 0);
-	leat_stats(m, &t);
 	assert_int_equal(leat_server_stats(m, &b), 0);
-	assert_true(t.calls >= s.calls + 4);
-	assert_int_equal(t.bytes_read - s.bytes_read, sizeof(buf));
-	assert_int_equal(t.bytes_written - s.bytes_written, sizeof(buf));
-	assert_true(t.bytes_copied > s.bytes_copied);
+	assert_true(leat_flow_stat(m, "calls") >= was[0] + 4);
+	assert_int_equal(leat_flow_stat(m, "bytes_in") - was[1], sizeof(buf));
+	assert_int_equal(leat_flow_stat(m, "bytes_out") - was[2], sizeof(buf));
+	assert_true(leat_flow_stat(m, "bytes_copied") > was[3]);
 	assert_int_equal(b.bytes_in - a.bytes_in, sizeof(buf));
 	assert_int_equal(b.bytes_out - a.bytes_out, sizeof(buf));
 	assert_true(b.calls > a.calls);
 	assert_true(b.cpu_us >= a.cpu_us && b.cpu_us > 0);
 	assert_int_equal(leat_unlink(m, "st"), 0);
+	leat_umount(m);
+}
+
+/* Each counter has one name; programs of any release get what fits. */
+static void counters(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
+	uint64_t v[256], one, n, guard = UINT64_C(0x5555555555555555);
+	const char *name;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
+		v[i] = guard;
+	n = leat_stats(m, v, ARRAY_SIZE(v));
+	assert_true(n > 40 && n < ARRAY_SIZE(v));
+	assert_int_equal(v[n], guard);
+	for (size_t i = 0; i < n; i++) {
+		name = leat_stat_name(i);
+		assert_non_null(name);
+		assert_int_equal(leat_stat_value(m, name, &one), 0);
+		if (!strcmp(name, "calls"))
+			assert_true(one > 0 && one == v[i]);
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(leat_stat_name(j), name);
+	}
+	assert_null(leat_stat_name(n));
+	assert_null(leat_stat_name(SIZE_MAX));
+	v[1] = guard;
+	assert_int_equal(leat_stats(m, v, 1), n);
+	assert_int_equal(v[1], guard);
+	assert_int_equal(leat_stats(m, NULL, 0), n);
+	one = guard;
+	assert_int_equal(leat_stat_value(m, "call", &one), -ENOENT);
+	assert_int_equal(one, guard);
+	leat_umount(m);
+}
+
+/* A program that was built for an older or a newer release */
+static void info_sizes(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, "conns=3&rsize=8192");
+	struct leat_info now = { .size = sizeof(now) }, old;
+	struct {
+		struct leat_info info;
+		uint8_t more[64];
+	} newer;
+
+	(void)state;
+	assert_int_equal(leat_info(m, &now), 0);
+	assert_int_equal(now.size, sizeof(now));
+	assert_int_equal(now.transport, LEAT_TRANSPORT_TCP);
+	assert_int_equal(now.choice, LEAT_CHOICE_URL);
+	assert_int_equal(now.reach, LEAT_REACH_SOCKET);
+	assert_int_equal(now.uid, geteuid());
+	assert_true(now.instance[0] && now.instance[1]);
+
+	memset(&old, 0x55, sizeof(old));
+	old.size = offsetof(struct leat_info, rsize);
+	assert_int_equal(leat_info(m, &old), 0);
+	assert_int_equal(old.size, offsetof(struct leat_info, rsize));
+	assert_int_equal(old.conns, 3);
+	assert_int_equal(old.rsize, 0x55555555);
+
+	memset(&newer, 0x55, sizeof(newer));
+	newer.info.size = sizeof(newer);
+	assert_int_equal(leat_info(m, &newer.info), 0);
+	assert_int_equal(newer.info.size, sizeof(newer));
+	assert_int_equal(newer.info.rsize, 8192);
+	for (size_t i = 0; i < sizeof(newer.more); i++)
+		assert_int_equal(newer.more[i], 0);
+
+	memset(&old, 0x55, sizeof(old)); /* size not set */
+	assert_int_equal(leat_info(m, &old), -EINVAL);
+	assert_int_equal(old.conns, 0x55555555);
+	old.size = 0;
+	assert_int_equal(leat_info(m, &old), -EINVAL);
+	leat_umount(m);
+}
+
+static void describe(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
+	char buf[8] = "xxxxxxx";
+
+	(void)state;
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_TRANSPORT, 0), "tcp");
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_GIVEN_URL, 0), flow.tcp_url);
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_REACH, 0), "all memory by copies through a socket");
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_MODES, 0), "");
+	for (int what = LEAT_TEXT_URL; what <= LEAT_TEXT_MODES; what++) {
+		assert_int_equal(leat_describe(m, (enum leat_text)what, 1, buf, sizeof(buf)), -ENOENT);
+		assert_string_equal(buf, "");
+		assert_true(what == LEAT_TEXT_REFUSED || leat_flow_text(m, (enum leat_text)what, 0));
+	}
+	assert_int_equal(leat_describe(m, (enum leat_text)0, 0, buf, sizeof(buf)), -ENOENT);
+	assert_int_equal(leat_describe(m, (enum leat_text)99, 0, buf, sizeof(buf)), -ENOENT);
+	assert_int_equal(leat_describe(m, (enum leat_text)-1, 0, buf, sizeof(buf)), -ENOENT);
+	assert_int_equal(leat_describe(m, LEAT_TEXT_REFUSED, 0, buf, sizeof(buf)), -ENOENT); /* no other was tried */
+	assert_int_equal(leat_describe(m, LEAT_TEXT_URL, 0, buf, sizeof(buf)), strlen(flow.tcp_url));
+	assert_string_equal(buf, "tcp://1");
+	assert_int_equal(leat_describe(m, LEAT_TEXT_URL, 0, buf, 0), -EINVAL);
 	leat_umount(m);
 }
 
@@ -188,16 +290,16 @@ static void statistics(void **state)
 static uint64_t sleeps_of(const char *options, int ms)
 {
 	struct leat *m = leat_flow_mount(flow.local_url, options);
-	struct leat_stats before, after;
+	uint64_t before, after;
 
 	assert_int_equal(leat_null(m), 0);
 	while (leat_poll(m, 0) > 0)
 		;
-	leat_stats(m, &before);
+	before = leat_flow_stat(m, "sleeps");
 	assert_int_equal(leat_poll(m, ms), 0);
-	leat_stats(m, &after);
+	after = leat_flow_stat(m, "sleeps");
 	leat_umount(m);
-	return after.sleeps - before.sleeps;
+	return after - before;
 }
 
 static void polling(void **state)
@@ -220,20 +322,20 @@ static void polling(void **state)
 static uint64_t calls_of(const char *options)
 {
 	struct leat *m = leat_flow_mount(flow.tcp_url, options);
-	struct leat_stats before, after;
+	uint64_t before, after;
 	struct leat_file *f;
 	static char buf[131072];
 
 	assert_int_equal(leat_open(m, "ra", O_RDWR | O_CREAT, 0600, &f), 0);
 	assert_int_equal(leat_pwrite(f, buf, sizeof(buf), 0), sizeof(buf));
-	leat_stats(m, &before);
+	before = leat_flow_stat(m, "calls");
 	assert_int_equal(leat_read(f, buf, 4096), 4096);
 	assert_int_equal(leat_read(f, buf, 4096), 4096);
-	leat_stats(m, &after);
+	after = leat_flow_stat(m, "calls");
 	assert_int_equal(leat_close(f), 0);
 	assert_int_equal(leat_unlink(m, "ra"), 0);
 	leat_umount(m);
-	return after.calls - before.calls;
+	return after - before;
 }
 
 static void reading_ahead(void **state)
@@ -374,8 +476,8 @@ static void *worker(void *arg)
 	static _Thread_local char out[30000], in[30000];
 	struct leat_file *f;
 	struct leat_dir *d;
-	struct leat_info info;
-	struct leat_stats stats;
+	struct leat_info info = { .size = sizeof(info) };
+	uint64_t calls;
 	struct stat st;
 	char name[32];
 	void *buf;
@@ -401,7 +503,7 @@ static void *worker(void *arg)
 			leat_closedir(d);
 		bad += leat_unlink(shared, name) != 0;
 		leat_info(shared, &info);
-		leat_stats(shared, &stats);
+		bad += leat_stat_value(shared, "calls", &calls) != 0 || !calls;
 		bad += leat_buf_alloc(shared, 10000, &buf) != 0;
 		leat_buf_free(shared, buf);
 		bad += leat_poll(shared, 0) != -EBUSY;
@@ -460,7 +562,7 @@ static void server_restart(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
 	struct leat_file *safe, *unsafe;
-	struct leat_info i;
+	struct leat_info i = { .size = sizeof(i) };
 	char buf[8];
 
 	(void)state;
@@ -555,6 +657,9 @@ int main(void)
 		cmocka_unit_test(by_name),
 		cmocka_unit_test(error_text),
 		cmocka_unit_test(statistics),
+		cmocka_unit_test(counters),
+		cmocka_unit_test(info_sizes),
+		cmocka_unit_test(describe),
 		cmocka_unit_test(other_loop),
 		cmocka_unit_test(refused_at_once),
 		cmocka_unit_test(umount_waits),

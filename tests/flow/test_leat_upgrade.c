@@ -11,12 +11,10 @@ LOG_DEFINE("test_leat_upgrade");
 static void upgrade(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.leat_url, "conns=2");
-	struct leat_info i;
 
 	(void)state;
-	leat_info(m, &i);
-	assert_string_equal(i.transport, "local");
-	assert_non_null(strstr(i.chosen, "this host"));
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_TRANSPORT, 0), "local");
+	assert_non_null(strstr(leat_flow_text(m, LEAT_TEXT_CHOSEN, 0), "this host"));
 	assert_int_equal(leat_null(m), 0);
 	leat_umount(m);
 }
@@ -26,7 +24,6 @@ static void no_upgrade_to_another(void **state)
 {
 	struct leat_flow other;
 	char sock[128], moved[128], foreign[128];
-	struct leat_info i;
 	struct leat *m;
 
 	(void)state;
@@ -36,15 +33,13 @@ static void no_upgrade_to_another(void **state)
 	snprintf(foreign, sizeof(foreign), "%s/sock", other.dir);
 	assert_int_equal(rename(sock, moved), 0);
 	m = leat_flow_mount(flow.leat_url, NULL);
-	leat_info(m, &i);
-	assert_string_equal(i.transport, "tcp");
-	assert_non_null(strstr(i.chosen, "no socket"));
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_TRANSPORT, 0), "tcp");
+	assert_non_null(strstr(leat_flow_text(m, LEAT_TEXT_CHOSEN, 0), "no socket"));
 	leat_umount(m);
 	assert_int_equal(symlink(foreign, sock), 0);
 	m = leat_flow_mount(flow.leat_url, NULL);
-	leat_info(m, &i);
-	assert_string_equal(i.transport, "tcp");
-	assert_non_null(strstr(i.chosen, "another leatd"));
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_TRANSPORT, 0), "tcp");
+	assert_non_null(strstr(leat_flow_text(m, LEAT_TEXT_CHOSEN, 0), "another leatd"));
 	leat_umount(m);
 	assert_int_equal(unlink(sock), 0);
 	assert_int_equal(rename(moved, sock), 0);
@@ -54,18 +49,15 @@ static void no_upgrade_to_another(void **state)
 /* It does not use a socket that another user could have put there, even if the right server replies. */
 static void no_upgrade_on_open_paths(void **state)
 {
-	struct leat_info i;
 	struct leat *m;
 
 	(void)state;
 	assert_int_equal(chmod(flow.dir, 0777), 0);
 	m = leat_flow_mount(flow.leat_url, "conns=2");
-	leat_info(m, &i);
-	assert_string_equal(i.transport, "tcp");
-	assert_non_null(strstr(i.chosen, "no local (others could replace the socket, by mode 0777"));
-	assert_true(i.nrefused >= 1);
-	assert_non_null(strstr(i.refused[0].url, flow.dir));
-	assert_non_null(strstr(i.refused[0].why, "by mode 0777 of"));
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_TRANSPORT, 0), "tcp");
+	assert_non_null(strstr(leat_flow_text(m, LEAT_TEXT_CHOSEN, 0), "no local (others could replace the socket, by mode 0777"));
+	assert_non_null(strstr(leat_flow_text(m, LEAT_TEXT_REFUSED, 0), flow.dir));
+	assert_non_null(strstr(leat_flow_text(m, LEAT_TEXT_REFUSED, 0), "by mode 0777 of"));
 	leat_umount(m);
 	m = leat_flow_mount(flow.local_url, NULL); /* a local:// URL is not checked */
 	leat_umount(m);
@@ -76,11 +68,9 @@ static void no_upgrade_on_open_paths(void **state)
 static void no_reconnect_on_open_paths(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.leat_url, "timeo=300&retry=soft");
-	struct leat_info i;
 
 	(void)state;
-	leat_info(m, &i);
-	assert_string_equal(i.transport, "local");
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_TRANSPORT, 0), "local");
 	assert_int_equal(leat_null(m), 0);
 	assert_int_equal(chmod(flow.dir, 0777), 0);
 	leat_flow_stop(&flow);
@@ -108,7 +98,6 @@ static void no_upgrade_to_the_mute(void **state)
 	struct rpcrdma_domain *domain;
 	struct rpcrdma_engine *engine;
 	char sock[128], moved[128];
-	struct leat_info i;
 	pthread_t thread;
 	struct leat *m;
 
@@ -124,10 +113,9 @@ static void no_upgrade_to_the_mute(void **state)
 	(void)alarm(40); /* the mount would wait for 60 s */
 	m = leat_flow_mount(flow.leat_url, NULL);
 	(void)alarm(0);
-	leat_info(m, &i);
-	assert_string_equal(i.transport, "tcp");
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_TRANSPORT, 0), "tcp");
 	/* test_variant_modes: a client that requires modes disconnects at an accept that offers none */
-	assert_non_null(strstr(i.refused[0].why, getenv("LEAT_TEST_MODES") ? "does not offer" : "timed out"));
+	assert_non_null(strstr(leat_flow_text(m, LEAT_TEXT_REFUSED, 0), getenv("LEAT_TEST_MODES") ? "does not offer" : "timed out"));
 	leat_umount(m);
 	atomic_store(&mute_ends, true);
 	pthread_join(thread, NULL);
@@ -140,7 +128,6 @@ static void no_upgrade_to_the_mute(void **state)
 
 static void upgrade_to_a_users(void **state)
 {
-	struct leat_info i;
 	struct leat *m;
 
 	(void)state;
@@ -148,13 +135,11 @@ static void upgrade_to_a_users(void **state)
 		skip(); /* only root can give a directory away */
 	assert_int_equal(chown(flow.dir, 1001, 1001), 0);
 	m = leat_flow_mount(flow.leat_url, NULL);
-	leat_info(m, &i);
-	assert_string_equal(i.transport, "tcp");
-	assert_non_null(strstr(i.refused[0].why, "uid 1001 could replace the socket"));
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_TRANSPORT, 0), "tcp");
+	assert_non_null(strstr(leat_flow_text(m, LEAT_TEXT_REFUSED, 0), "uid 1001 could replace the socket"));
 	leat_umount(m);
 	m = leat_flow_mount(flow.leat_url, "socket_user=1001");
-	leat_info(m, &i);
-	assert_string_equal(i.transport, "local");
+	assert_string_equal(leat_flow_text(m, LEAT_TEXT_TRANSPORT, 0), "local");
 	leat_umount(m);
 	assert_int_equal(chown(flow.dir, 0, 0), 0);
 }

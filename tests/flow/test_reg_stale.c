@@ -38,7 +38,6 @@ static void run(const char *options, unsigned long rounds, struct stale_counts *
 		uint64_t *ret_regs)
 {
 	struct leat *m = leat_flow_mount(flow.local_url, options);
-	struct leat_stats stats;
 	struct leat_file *f;
 	int rc;
 
@@ -46,11 +45,10 @@ static void run(const char *options, unsigned long rounds, struct stale_counts *
 	rc = stale_rounds(f, fd, rounds, 42, ret);
 	if (rc)
 		fail_msg("%s: %s: %s", options, strerror(-rc), leat_error(m));
-	leat_stats(m, &stats);
+	*ret_regs = leat_flow_stat(m, "regs");
 	print_message("%s: %lu writes, %lu reads, %lu times other pages, %lu stale, %llu registrations\n",
 		      options, ret->writes, ret->reads, ret->lost, ret->stale,
-		      (unsigned long long)stats.regs);
-	*ret_regs = stats.regs;
+		      (unsigned long long)*ret_regs);
 	assert_int_equal(ret->writes + ret->reads, rounds);
 	assert_int_equal(leat_close(f), 0);
 	leat_umount(m);

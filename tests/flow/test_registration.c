@@ -580,7 +580,7 @@ static void strategies(void **state)
 	leat_flow_fill(data, sizeof(data), 3);
 	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
 		struct leat *m = flow.m = leat_flow_mount(flow.local_url, how[i].options);
-		struct leat_stats before, after;
+		uint64_t before, after;
 		struct leat_file *f;
 
 		assert_int_equal(leat_open(m, "bytes", O_RDWR | O_CREAT | O_TRUNC, 0600, &f), 0);
@@ -588,13 +588,13 @@ static void strategies(void **state)
 		assert_int_equal(leat_pread(f, back, sizeof(back), 0), sizeof(back));
 		assert_memory_equal(data, back, sizeof(data));
 		for (int n = 0; n < 3; n++) { /* modes that cache registrations have them all by now */
-			leat_stats(m, &before);
+			before = leat_flow_stat(m, "regs");
 			memset(back, 0, sizeof(back));
 			assert_int_equal(leat_pread(f, back, sizeof(back), 0), sizeof(back));
 			assert_memory_equal(data, back, sizeof(data));
-			leat_stats(m, &after);
+			after = leat_flow_stat(m, "regs");
 		}
-		assert_int_equal(after.regs - before.regs, how[i].again ? 3 : 0);
+		assert_int_equal(after - before, how[i].again ? 3 : 0);
 		assert_int_equal(leat_close(f), 0);
 		leat_umount(m);
 		flow.m = NULL;
@@ -616,7 +616,7 @@ static void registered_memory(void **state)
 	for (int service = 0; service < 2; service++) {
 		struct leat *m = flow.m = leat_flow_mount(flow.local_url, "registration=slab");
 		uint8_t *mem = map_one();
-		struct leat_stats before, s;
+		uint64_t before;
 		struct leat_file *f;
 		int64_t result = -1;
 
@@ -627,15 +627,14 @@ static void registered_memory(void **state)
 		assert_int_equal(leat_buf_register(m, mem, ROOM), 0);
 		assert_int_equal(leat_buf_register(m, mem + 5, 1), -EEXIST);
 		assert_int_equal(leat_open(m, "mine", O_RDWR | O_CREAT | O_TRUNC, 0600, &f), 0);
-		leat_stats(m, &before);
+		before = leat_flow_stat(m, "regs");
 		memcpy(mem, data, ROOM);
 		assert_int_equal(leat_pwrite(f, mem, ROOM, 0), ROOM);
 		memset(mem, 0, ROOM);
 		assert_int_equal(leat_pread(f, mem, ROOM, 0), ROOM);
 		assert_memory_equal(mem, data, ROOM);
-		leat_stats(m, &s);
-		assert_int_equal(s.regs - before.regs, 1);
-		assert_int_equal(s.reg_bounced, 0);
+		assert_int_equal(leat_flow_stat(m, "regs") - before, 1);
+		assert_int_equal(leat_flow_stat(m, "reg_bounced"), 0);
 		memset(mem, 0, ROOM);
 		assert_int_equal(leat_aio_pread(f, mem, ROOM, 0,
 						(struct leat_cb){ on_read, &result, NULL }), 0);

@@ -123,7 +123,7 @@ static void *work_main(void *arg)
 	struct work *w = arg;
 	uint8_t *out = malloc(BLOCK), *in = malloc(BLOCK);
 	struct leat_file *f = NULL;
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
 	struct leat *m = NULL;
 
 	w->err = leat_mount(w->url, NULL, &m);
@@ -193,7 +193,7 @@ static void gone_and_back(const char *base)
 {
 	struct leat *m, *x = leat_flow_mount(base, NULL);
 	struct leat_file *f, *g;
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
 	char url[160], buf[8];
 
 	put_file(y_dir, "f", "first");
@@ -281,7 +281,7 @@ static void clients(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.tcp_url, "cache=none");
 	struct leat *local = leat_flow_mount(flow.local_url, NULL);
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
 	struct leat_file *f;
 	struct stat st;
 	char buf[5];

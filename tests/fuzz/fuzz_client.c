@@ -182,7 +182,7 @@ static void op_stats(struct leat *m)
 	struct leat_server_stats st;
 	struct leat_where *where;
 	struct leat_trace *trace;
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
 
 	(void)leat_server_stats(m, &st);
 	if (!leat_server_where(m, &where))

@@ -94,7 +94,7 @@ static int credits(struct leat *m, unsigned want)
 {
 	struct leat_cb cb = { .fn = on_read };
 	struct leat_file *f;
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
 	uint8_t *mem = calloc(READS, READ_BYTES);
 	int rc;
 
@@ -129,7 +129,7 @@ static int credits(struct leat *m, unsigned want)
 
 static int hold(struct leat *m, unsigned want)
 {
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
 	struct pollfd in = { .fd = 0, .events = POLLIN };
 
 	leat_info(m, &info);

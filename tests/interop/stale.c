@@ -42,7 +42,7 @@ static int run(struct leat *m, const char *path, unsigned long rounds, struct st
 int main(int argc, char **argv)
 {
 	struct stale_counts n = { 0 };
-	struct leat_stats stats;
+	uint64_t regs = 0;
 	struct leat *m;
 	int rc;
 
@@ -53,9 +53,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	rc = run(m, argv[2], strtoul(argv[3], NULL, 10), &n);
-	leat_stats(m, &stats);
+	(void)leat_stat_value(m, "regs", &regs);
 	leat_umount(m);
 	printf("%lu writes, %lu reads, %lu times other pages, %lu stale, %llu registrations\n", n.writes,
-	       n.reads, n.lost, n.stale, (unsigned long long)stats.regs);
+	       n.reads, n.lost, n.stale, (unsigned long long)regs);
 	return rc || (n.stale > 0) != !strcmp(argv[4], "some");
 }

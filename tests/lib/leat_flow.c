@@ -114,6 +114,24 @@ struct leat *leat_flow_mount(const char *base, const char *options)
 	return m;
 }
 
+const char *leat_flow_text(struct leat *m, enum leat_text what, size_t index)
+{
+	static _Thread_local char text[4096];
+
+	if (leat_describe(m, what, index, text, sizeof(text)) < 0)
+		fail_msg("no text %d of index %zu", (int)what, index);
+	return text;
+}
+
+uint64_t leat_flow_stat(struct leat *m, const char *name)
+{
+	uint64_t v = 0;
+
+	if (leat_stat_value(m, name, &v))
+		fail_msg("no counter %s", name);
+	return v;
+}
+
 void leat_flow_fill(void *buf, size_t len, unsigned seed)
 {
 	uint8_t *p = buf;

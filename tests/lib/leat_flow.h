@@ -39,6 +39,12 @@ void leat_flow_stop(struct leat_flow *f);
 /** leat_flow_mount - mount "@base?@options" (options may be NULL) */
 struct leat *leat_flow_mount(const char *base, const char *options);
 
+/** leat_flow_text - leat_describe() in a buffer of the calling thread, until the next call */
+const char *leat_flow_text(struct leat *m, enum leat_text what, size_t index);
+
+/** leat_flow_stat - the value of a counter; the test fails if there is none of that name */
+uint64_t leat_flow_stat(struct leat *m, const char *name);
+
 /** leat_flow_remove - rm -r */
 void leat_flow_remove(const char *path);
 

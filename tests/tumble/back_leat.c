@@ -139,10 +139,10 @@ static bool remote_is_loss(struct back *b, int err)
 
 static uint64_t remote_reconnects(struct back *b)
 {
-	struct leat_stats stats;
+	uint64_t n = 0;
 
-	leat_stats(remote(b)->m, &stats);
-	return stats.reconnects;
+	(void)leat_stat_value(remote(b)->m, "reconnects", &n);
+	return n;
 }
 
 static void remote_destroy(struct back *b)

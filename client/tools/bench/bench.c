@@ -32,7 +32,7 @@ struct costs {
 	uint64_t ns;
 	uint64_t client_us, server_us, machine_us;
 	uint64_t server_copied;
-	struct leat_stats client; /* as of bench_add_counters() */
+	struct bench_counters client; /* as of bench_add_counters() */
 	bool has_server;
 	uint64_t server[2]; /* instance id */
 };
@@ -136,7 +136,7 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 		hist_merge(&res->hist, &jobs[i].hist);
 		res->ops += jobs[i].ops;
 		res->bytes += jobs[i].bytes;
-		bench_add_counters(&res->costs.client, &(struct leat_stats){ 0 }, &jobs[i].n);
+		bench_add_counters(&res->costs.client, &(struct bench_counters){ 0 }, &jobs[i].n);
 	}
 	pthread_barrier_destroy(&step);
 	if (!res->lost)
@@ -269,7 +269,6 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct bench_plan plan = { 0 };
 	struct tool_target t = { 0 };
-	struct leat_info info;
 	struct results *res;
 	int rc = TOOL_FAILED, err = 0;
 
@@ -285,8 +284,7 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 		rc = tool_fail(NULL, plan.url, -ENOMEM);
 		goto out;
 	}
-	leat_info(t.m, &info);
-	snprintf(res->transport, sizeof(res->transport), "%s", info.transport);
+	(void)leat_describe(t.m, LEAT_TEXT_TRANSPORT, 0, res->transport, sizeof(res->transport));
 	snprintf(plan.file.path, sizeof(plan.file.path), "%s", t.path);
 	if (plan.kind->data) {
 		rc = prepare_file(t.m, &plan, t.path);

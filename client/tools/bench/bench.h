@@ -50,7 +50,7 @@ struct bench_job {
 	/* results; owned by the thread until it ends */
 	struct hist hist;
 	uint64_t ops, bytes;
-	struct leat_stats n; /* as of bench_add_counters() */
+	struct bench_counters n; /* as of bench_add_counters() */
 	int err;
 	char why[768];
 };

@@ -28,16 +28,23 @@
 
 #define FILL_BYTES ((size_t)1 << 20)
 
-void bench_add_counters(struct leat_stats *sum, const struct leat_stats *before, const struct leat_stats *after)
+void bench_get_counters(struct leat *m, struct bench_counters *ret)
 {
-	sum->bytes_copied += after->bytes_copied - before->bytes_copied;
-	sum->regs += after->regs - before->regs;
-	sum->deregs += after->deregs - before->deregs;
-	sum->reg_reaped += after->reg_reaped - before->reg_reaped;
-	sum->reg_binds += after->reg_binds - before->reg_binds;
-	sum->reg_local_invs += after->reg_local_invs - before->reg_local_invs;
-	sum->reg_bounced += after->reg_bounced - before->reg_bounced;
-	sum->reg_pinned += after->reg_pinned;
+	*ret = (struct bench_counters){ 0 };
+#define GET(name) (void)leat_stat_value(m, #name, &ret->name);
+	BENCH_COUNTERS(GET)
+#undef GET
+}
+
+void bench_add_counters(struct bench_counters *sum, const struct bench_counters *before,
+			const struct bench_counters *after)
+{
+	uint64_t pinned = sum->reg_pinned + after->reg_pinned;
+
+#define ADD(name) sum->name += after->name - before->name;
+	BENCH_COUNTERS(ADD)
+#undef ADD
+	sum->reg_pinned = pinned;
 }
 
 /* All words differ, so that neither deduplication nor compression can skip the transfer. */

@@ -11,8 +11,21 @@
 
 #include "tool.h"
 
-/** bench_add_counters - adds copies and registrations between @before and @after to @sum */
-void bench_add_counters(struct leat_stats *sum, const struct leat_stats *before, const struct leat_stats *after);
+/* Counters of a mount that the benchmarks print */
+#define BENCH_COUNTERS(X) X(bytes_copied) X(regs) X(deregs) X(reg_reaped) X(binds) X(local_invs) X(reg_bounced) X(reg_pinned)
+
+struct bench_counters {
+#define BENCH_COUNTER(name) uint64_t name;
+	BENCH_COUNTERS(BENCH_COUNTER)
+#undef BENCH_COUNTER
+};
+
+/** bench_get_counters - reads the counters of a mount */
+void bench_get_counters(struct leat *m, struct bench_counters *ret);
+
+/** bench_add_counters - adds the increments between @before and @after to @sum; of reg_pinned the value of @after */
+void bench_add_counters(struct bench_counters *sum, const struct bench_counters *before,
+			const struct bench_counters *after);
 
 struct bench_file {
 	char path[TOOL_PATH_MAX + 2];

@@ -297,7 +297,7 @@ static void work(struct bench_job *job)
 void *bench_job_run(void *arg)
 {
 	struct bench_job *job = arg;
-	struct leat_stats before, after;
+	struct bench_counters before, after;
 	int rc;
 
 	rc = prepare(job);
@@ -306,9 +306,9 @@ void *bench_job_run(void *arg)
 	pthread_barrier_wait(job->step);
 	pthread_barrier_wait(job->step);
 	if (!job->err) {
-		leat_stats(job->m, &before);
+		bench_get_counters(job->m, &before);
 		work(job);
-		leat_stats(job->m, &after);
+		bench_get_counters(job->m, &after);
 		bench_add_counters(&job->n, &before, &after);
 	}
 	pthread_barrier_wait(job->step);

@@ -227,8 +227,8 @@ static void print_json(const struct matrix *x, const struct reg_cell *cell, cons
 	printf("\"regs_per_op\":%.4f,\"deregs_per_op\":%.4f,\"reaped_per_op\":%.4f,"
 	       "\"binds_per_op\":%.4f,\"local_invs_per_op\":%.4f,\"bounced_per_op\":%.4f,"
 	       "\"reg_pinned\":%" PRIu64 ",\"client_cpu_us_op\":%.2f}\n", each(r->n.regs, r),
-	       each(r->n.deregs, r), each(r->n.reg_reaped, r), each(r->n.reg_binds, r),
-	       each(r->n.reg_local_invs, r), each(r->n.reg_bounced, r), r->n.reg_pinned,
+	       each(r->n.deregs, r), each(r->n.reg_reaped, r), each(r->n.binds, r),
+	       each(r->n.local_invs, r), each(r->n.reg_bounced, r), r->n.reg_pinned,
 	       each(r->cpu_us, r));
 }
 
@@ -240,7 +240,7 @@ static void print_text(const struct reg_cell *cell, const struct reg_result *r, 
 		snprintf(wanted, sizeof(wanted), "%.0f", model);
 	printf("  %-8s %8.0f %9s %7.3f %7.3f %7.3f %7.3f %7.3f %7.3f %8s %9.2f\n", cell->strategy,
 	       rate(r), wanted, each(r->n.regs, r), each(r->n.deregs, r), each(r->n.reg_reaped, r),
-	       each(r->n.reg_binds, r), each(r->n.reg_local_invs, r), each(r->n.reg_bounced, r),
+	       each(r->n.binds, r), each(r->n.local_invs, r), each(r->n.reg_bounced, r),
 	       tool_print_size(r->n.reg_pinned, size), each(r->cpu_us, r));
 }
 
@@ -346,7 +346,7 @@ static int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 	static struct matrix x;
 	char why[256];
 	struct tool_target t = { 0 };
-	struct leat_info info;
+	char transport[8];
 	int rc;
 
 	all_strategies(&x);
@@ -359,14 +359,14 @@ static int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 	if (tool_attach(x.plan.url, &t))
 		return TOOL_FAILED;
 	(void)signals_hold(); /* an interrupt prints the results so far */
-	leat_info(t.m, &info);
-	if (!strcmp(info.transport, "tcp")) {
+	(void)leat_describe(t.m, LEAT_TEXT_TRANSPORT, 0, transport, sizeof(transport));
+	if (!strcmp(transport, "tcp")) {
 		log_err("%s: nothing is registered over TCP", x.plan.url);
 		x.status = TOOL_FAILED;
 	} else if (prepare_file(&x, t.m, t.path)) {
 		x.status = TOOL_FAILED;
 	} else {
-		all_groups(&x, info.transport);
+		all_groups(&x, transport);
 		rc = bench_file_remove(t.m, &x.plan.file, false);
 		x.status = MAX(x.status, rc);
 	}

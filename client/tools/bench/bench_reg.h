@@ -31,7 +31,7 @@ struct reg_cell {
 
 struct reg_result {
 	uint64_t ns, ops, cpu_us;
-	struct leat_stats n; /* only the registration counters */
+	struct bench_counters n; /* only the registration counters */
 	uint32_t most;       /* maximum bytes of one request */
 };
 

@@ -50,7 +50,7 @@ struct reg_job {
 	unsigned next, recent[RECENT], nrecent, at;
 
 	uint64_t ops, start_ns, end_ns, start_cpu_us, end_cpu_us;
-	struct leat_stats before, after;
+	struct bench_counters before, after;
 	uint32_t most;
 	int err;
 	char why[REG_WHY_MAX];
@@ -122,7 +122,7 @@ static int set_up(struct reg_job *job)
 {
 	const struct reg_cell *cell = job->cell;
 	const struct reg_cost *cost = &job->plan->cost;
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
 	char opts[256];
 	int rc;
 
@@ -210,7 +210,7 @@ static void *run_job(void *arg)
 	work(job, MAX(job->entries * 2 * 100 / (101 - MIN(job->cell->reuse, 99u)), job->buffers),
 	     0);
 	if (job->m)
-		leat_stats(job->m, &job->before);
+		bench_get_counters(job->m, &job->before);
 	pthread_barrier_wait(job->step);
 	job->start_ns = clock_now_ns();
 	job->start_cpu_us = machine_own_cpu_us();
@@ -219,7 +219,7 @@ static void *run_job(void *arg)
 	job->end_cpu_us = machine_own_cpu_us();
 	pthread_barrier_wait(job->step);
 	if (job->m)
-		leat_stats(job->m, &job->after);
+		bench_get_counters(job->m, &job->after);
 	take_down(job);
 	return NULL;
 }

@@ -59,7 +59,7 @@ struct copier {
 static size_t block_size(struct leat *from, struct leat *to)
 {
 	size_t block = BLOCK_MAX;
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
 
 	if (from) {
 		leat_info(from, &info);

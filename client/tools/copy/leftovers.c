@@ -99,7 +99,7 @@ int leftovers_remove(const char *arg, bool recursive)
 {
 	struct sweep s = { .recursive = recursive, .uid = geteuid(), .now = time(NULL) };
 	struct tool_target t = { .arg = arg };
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
 	struct fs_base in;
 	int rc;
 

@@ -116,25 +116,44 @@ static bool names_export(const char *url)
 	return strcspn(rest, "?") > 1;
 }
 
-static void say_memory(const struct leat_info *info)
+static void say_memory(struct leat *m, const struct leat_info *info)
 {
-	bool registers = info->registration[0] && strcmp(info->registration, "none") != 0;
+	bool copies = info->reach == LEAT_REACH_BOUNCE || info->reach == LEAT_REACH_SOCKET;
+	char reach[96], strategy[32];
+	bool registers = leat_describe(m, LEAT_TEXT_REGISTRATION, 0, strategy, sizeof(strategy)) > 0 &&
+			 strcmp(strategy, "none") != 0;
 
-	doctor_report("memory", strstr(info->reach, "copies") ? DOCTOR_SLOWER : DOCTOR_OK, "%s%s%s", info->reach,
-		      registers ? "; registration " : "", registers ? info->registration : "");
+	(void)leat_describe(m, LEAT_TEXT_REACH, 0, reach, sizeof(reach));
+	doctor_report("memory", copies ? DOCTOR_SLOWER : DOCTOR_OK, "%s%s%s", reach, registers ? "; registration " : "",
+		      registers ? strategy : "");
 }
 
-static void say_connection(const struct leat_info *info)
+static void say_transport(struct leat *m, const struct leat_info *info)
 {
-	bool best = strcmp(info->transport, "tcp") != 0;
-	bool device = info->device[0] && strcmp(info->device, info->transport) != 0;
+	char name[16], device[64], chosen[256], refused[512], *why;
 
-	doctor_report("server", DOCTOR_OK, "%s, at %s", info->server, info->url);
-	for (unsigned i = 0; i < info->nrefused; i++)
-		doctor_report("way", DOCTOR_MISSING, "not %s: %s", info->refused[i].url, info->refused[i].why);
-	doctor_report("way", best ? DOCTOR_OK : DOCTOR_SLOWER, "%s%s%s%s: %s", info->transport,
-		      device ? " (" : "", device ? info->device : "", device ? ")" : "",
-		      strchr(info->chosen, ':') ? strchr(info->chosen, ':') + 2 : info->chosen);
+	for (unsigned i = 0; i < info->nrefused; i++) {
+		(void)leat_describe(m, LEAT_TEXT_REFUSED, i, refused, sizeof(refused));
+		doctor_report("way", DOCTOR_MISSING, "not %s", refused);
+	}
+	(void)leat_describe(m, LEAT_TEXT_TRANSPORT, 0, name, sizeof(name));
+	(void)leat_describe(m, LEAT_TEXT_DEVICE, 0, device, sizeof(device));
+	(void)leat_describe(m, LEAT_TEXT_CHOSEN, 0, chosen, sizeof(chosen));
+	why = strchr(chosen, ':');
+	if (!strcmp(device, name))
+		device[0] = '\0';
+	doctor_report("way", info->transport == LEAT_TRANSPORT_TCP ? DOCTOR_SLOWER : DOCTOR_OK, "%s%s%s%s: %s", name,
+		      device[0] ? " (" : "", device, device[0] ? ")" : "", why ? why + 2 : chosen);
+}
+
+static void say_connection(struct leat *m, const struct leat_info *info)
+{
+	char server[64], url[512], identity[160];
+
+	(void)leat_describe(m, LEAT_TEXT_SERVER, 0, server, sizeof(server));
+	(void)leat_describe(m, LEAT_TEXT_URL, 0, url, sizeof(url));
+	doctor_report("server", DOCTOR_OK, "%s, at %s", server, url);
+	say_transport(m, info);
 	if (info->send_inline)
 		doctor_report("messages", DOCTOR_OK, "calls of %u and replies of %u bytes go without chunks; "
 			      "%u credits on %u connection%s so far", info->send_inline, info->recv_inline,
@@ -142,16 +161,20 @@ static void say_connection(const struct leat_info *info)
 	else
 		doctor_report("messages", DOCTOR_OK, "a stream; %u calls at once on %u connection%s",
 			      info->credits, info->conns, info->conns == 1 ? "" : "s");
-	say_memory(info);
-	if (info->runs_as[0])
-		doctor_report("identity", DOCTOR_OK, "%s", info->runs_as);
+	say_memory(m, info);
+	if (leat_describe(m, LEAT_TEXT_IDENTITY, 0, identity, sizeof(identity)) > 0)
+		doctor_report("identity", DOCTOR_OK, "%s", identity);
 }
 
 /* An export of a server on this host usually has the name of its directory. */
-static void try_export(const struct leat_info *info)
+static void try_export(struct leat *m)
 {
-	const char *path = after_socket(info->url + strlen("local://"));
+	char url[512];
+	const char *path;
 	struct stat st;
+
+	(void)leat_describe(m, LEAT_TEXT_URL, 0, url, sizeof(url));
+	path = after_socket(url + strlen("local://"));
 
 	if (path && path[0] && path[1] && !stat(path, &st) && S_ISDIR(st.st_mode))
 		(void)doctor_direct(path); /* it reports its errors itself */
@@ -176,9 +199,9 @@ static int doctor_path(struct leat *m, const char *path)
 
 static int doctor_url(const char *url)
 {
-	struct leat_info info;
+	struct leat_info info = { .size = sizeof(info) };
 	struct leat *m;
-	char host[256];
+	char host[256], path[TOOL_PATH_MAX];
 	int rc, answer;
 
 	host_of(url, host, sizeof(host));
@@ -191,12 +214,13 @@ static int doctor_url(const char *url)
 	rc = answer = leat_null(m);
 	leat_info(m, &info);
 	if (host[0])
-		doctor_route(host, !strcmp(info.transport, "rdma"));
-	say_connection(&info);
-	if (!rc && info.path[0])
-		rc = doctor_path(m, info.path);
-	else if (!strcmp(info.transport, "local"))
-		try_export(&info);
+		doctor_route(host, info.transport == LEAT_TRANSPORT_RDMA);
+	say_connection(m, &info);
+	(void)leat_describe(m, LEAT_TEXT_PATH, 0, path, sizeof(path));
+	if (!rc && path[0])
+		rc = doctor_path(m, path);
+	else if (info.transport == LEAT_TRANSPORT_LOCAL)
+		try_export(m);
 	if (answer)
 		doctor_report("server", DOCTOR_MISSING, "it does not reply: %s", leat_error(m));
 	leat_umount(m);
