@@ -66,6 +66,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+struct leat_session; /* an event loop, its thread, registered memory */
 struct leat;      /* a mount */
 struct leat_file; /* an open file of a mount */
 struct leat_dir;  /* an open directory */
@@ -119,6 +120,41 @@ const char *leat_option_name(size_t i);
  * -EACCES, -ETIMEDOUT, -ENOMEM ...
  */
 int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret);
+
+/* ---- sessions ------------------------------------------------------------------------------ */
+
+/* A session owns an event loop, the thread that runs it, and the buffers; any number of mounts share it. leat_mount()
+ * makes a private session for its mount, which leat_umount() ends. A program with several mounts makes a session of
+ * its own: its mounts share one loop, one thread, and one registration of their buffers. Mounts of the same server with
+ * equal settings share its connections, too. Sessions share nothing with each other. */
+
+/** leat_session_create - creates a session without mounts
+ * @opts: poll, spin, unsafe_inv, registration=arena with its reg_bytes, and the laboratory's options are settings of
+ * the session; all are defaults of its mounts. May be NULL
+ *
+ * Return: 0; -ENOMEM; the errno of opening a device or the capture file.
+ */
+int leat_session_create(const struct leat_opts *opts, struct leat_session **ret);
+
+/** leat_session_mount - connects and mounts, as leat_mount(), as a part of the session @s
+ *
+ * @opts: NULL: those of the session
+ *
+ * With the service thread, any thread may call it; without, the thread that owns the session.
+ *
+ * Return: as leat_mount(); -EINVAL also: @opts or the URL contradict the settings of the session; -EDEADLK: from a
+ * callback.
+ */
+int leat_session_mount(struct leat_session *s, const char *url, const struct leat_opts *opts, struct leat **ret);
+
+/** leat_session_free - ends a session and its service thread. NULL is fine.
+ *
+ * Return: 0; -EBUSY: it has mounts; -EDEADLK: from a callback. In both cases the session continues.
+ */
+int leat_session_free(struct leat_session *s);
+
+/** leat_session - the session of a mount, for the functions below; valid until leat_umount(). NULL of NULL. */
+struct leat_session *leat_session(const struct leat *m);
 
 /** leat_umount - waits for operations in flight, closes all files, ends the mount. NULL is fine. */
 void leat_umount(struct leat *m);
@@ -223,7 +259,7 @@ int leat_describe(struct leat *m, enum leat_text what, size_t index, char *buf, 
 /* ---- event loops -------------------------------------------------------------------------- */
 
 /** leat_fd - descriptor for poll or epoll: readable when leat_poll() has work */
-int leat_fd(const struct leat *m);
+int leat_fd(const struct leat_session *s);
 
 /** leat_poll - processes ready events; callbacks run inside this function
  * @timeout_ms: 0: do not wait; -1: wait indefinitely
@@ -231,12 +267,12 @@ int leat_fd(const struct leat *m);
  *
  * Return: number of processed events, or -errno.
  */
-int leat_poll(struct leat *m, int timeout_ms);
+int leat_poll(struct leat_session *s, int timeout_ms);
 
 /** leat_service_start - passes the handle to a thread of the library
  * The caller must not use leat_poll() until leat_service_stop(). */
-int leat_service_start(struct leat *m);
-void leat_service_stop(struct leat *m);
+int leat_service_start(struct leat_session *s);
+void leat_service_stop(struct leat_session *s);
 
 /* ---- callbacks ---------------------------------------------------------------------------- */
 
@@ -264,23 +300,23 @@ struct leat_cb {
  * other means (fixed buffers of io_uring, a registration of another library) must pin them again.
  *
  * Return: 0, -ENOMEM, -EINVAL. */
-int leat_buf_alloc(struct leat *m, size_t bytes, void **ret);
+int leat_buf_alloc(struct leat_session *s, size_t bytes, void **ret);
 /** leat_buf_free - frees a buffer; no I/O may be in flight in it. NULL is fine. */
-void leat_buf_free(struct leat *m, void *buf);
+void leat_buf_free(struct leat_session *s, void *buf);
 
 /** leat_buf_register - marks the program's own memory for registration at first use; the registration is kept
- * @mem: must stay mapped to the same pages until leat_buf_unregister(), which must come before leat_umount()
+ * @mem: must stay mapped to the same pages until leat_buf_unregister(), which must come before the session ends
  *
  * Read-only memory can be used for writes to files.
  *
  * Return: 0; -EINVAL: 0 bytes; -EFAULT: not mapped; -EEXIST: overlaps leat_buf memory; -ENOMEM.
  */
-int leat_buf_register(struct leat *m, void *mem, size_t bytes);
+int leat_buf_register(struct leat_session *s, void *mem, size_t bytes);
 /** leat_buf_unregister - waits until no call in flight uses it; after the return no server can access it
  *
  * Return: 0; -ENOENT: no registration begins at this address; -EDEADLK: inside a callback.
  */
-int leat_buf_unregister(struct leat *m, void *mem);
+int leat_buf_unregister(struct leat_session *s, void *mem);
 
 /* ---- files: asynchronous ------------------------------------------------------------------ */
 

@@ -231,7 +231,7 @@ FUZZ_COV_SRCS := $(XDR_SRCS) $(GEN_NAMES:%=$(GEN)/%_xdr.c) $(addprefix rpcrdma/,
 	wire/rpc_msg.c wire/stream.c srv/srv_recv.c srv/srv_tcp_in.c clnt/clnt_rdma_reply.c clnt/clnt_msg.c clnt/clnt_tcp_recv.c \
 	local/local_sock.c local/local_ring.c local/local_cm.c core/addr.c base/opt.c) \
 	$(wildcard server/nfs3/*.c) $(addprefix server/,handles/fh.c spine/req.c conf/conf.c conf/conf_options.c exports/export.c) \
-	$(addprefix client/,core/url.c core/path.c meta/dir.c core/call.c meta/walk.c mount/mntsvc.c meta/attr.c)
+	$(addprefix client/,conf/url.c conf/path.c meta/dir.c core/call.c meta/walk.c mount/mntsvc.c meta/attr.c)
 
 fuzz-cov:
 	@scripts/deps.sh install build rdma check fuzz

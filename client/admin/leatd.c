@@ -67,7 +67,7 @@ int lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q, union lt_lea
 {
 	int rc;
 
-	if (!m->is_leatd)
+	if (!m->server->is_leatd)
 		return -EOPNOTSUPP;
 	memset(ret, 0, sizeof(*ret));
 	rc = (int)LT_WAIT_FOR(m, submit_ask(m, q, ret, w.cb));

@@ -163,7 +163,7 @@ static bool wait_for_jukebox(struct lt_call *c)
 	if (c->give_up_ns)
 		delay = MIN(delay, c->give_up_ns - now);
 	c->timer.fn = ask_again;
-	rpcrdma_timer_set(c->m->engine, &c->timer, delay);
+	rpcrdma_timer_set(c->m->session->engine, &c->timer, delay);
 	return true;
 }
 
@@ -195,10 +195,11 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 static void send_call(struct lt_call *c)
 {
 	struct leat *m = c->m;
-	struct rpcrdma_clnt *clnt = m->clnt[m->clnt_next];
+	struct lt_server *server = m->server;
+	struct rpcrdma_clnt *clnt = server->clnt[server->clnt_next];
 
-	if (++m->clnt_next >= m->clnts)
-		m->clnt_next = 0;
+	if (++server->clnt_next >= server->clnts)
+		server->clnt_next = 0;
 	if (has_status(c)) {
 		prepare_results(c);
 		lt_cache_sent(c);
@@ -208,7 +209,7 @@ static void send_call(struct lt_call *c)
 	c->err = rpcrdma_clnt_call(clnt, &c->rpc);
 	if (c->err) {
 		c->timer.fn = failed_at_start;
-		rpcrdma_timer_set(m->engine, &c->timer, 0);
+		rpcrdma_timer_set(m->session->engine, &c->timer, 0);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * info.c - describes the connections of a handle: in numbers and codes for programs, in English for users
+ * info.c - describes the connections of a mount: in numbers and codes for programs, in English for users
  *
  * Operation:  The caller states the size of its struct leat_info, which may be that of another release. It gets the
  *             members that both know, and zeros in the others.
@@ -37,7 +37,7 @@ static enum leat_choice choice_code(const struct leat *m)
 {
 	if (m->url.scheme != LT_SCHEME_LEAT)
 		return LEAT_CHOICE_URL;
-	return m->is_leatd ? LEAT_CHOICE_FASTEST : LEAT_CHOICE_UNKNOWN_SERVER;
+	return m->server->is_leatd ? LEAT_CHOICE_FASTEST : LEAT_CHOICE_UNKNOWN_SERVER;
 }
 
 static unsigned mode_codes(unsigned modes)
@@ -51,14 +51,14 @@ static void add_connections(struct leat *m, struct leat_info *info)
 {
 	struct rpcrdma_clnt_info c;
 
-	for (unsigned i = 0; i < m->clnts; i++) {
-		rpcrdma_clnt_info(m->clnt[i], &c);
+	for (unsigned i = 0; i < m->server->clnts; i++) {
+		rpcrdma_clnt_info(m->server->clnt[i], &c);
 		info->reconnects += c.reconnects;
 		if (!i || c.credits_low < info->credits_low)
 			info->credits_low = c.credits_low;
 		info->credits += c.credits;
 	}
-	rpcrdma_clnt_info(m->clnt[0], &c);
+	rpcrdma_clnt_info(m->server->clnt[0], &c);
 	info->send_inline = c.send_inline;
 	info->recv_inline = c.recv_inline;
 	info->remote_inv = c.remote_inv;
@@ -68,23 +68,24 @@ static void add_connections(struct leat *m, struct leat_info *info)
 	info->reach = (enum leat_reach)c.reach;
 }
 
-static void look_info(struct leat *m, void *arg)
+static void look_info(void *of, void *arg)
 {
+	struct leat *m = of;
 	struct leat_info *info = arg;
 
 	*info = (struct leat_info){
-		.transport = transport_code(m->addr.transport),
+		.transport = transport_code(m->server->addr.transport),
 		.choice = choice_code(m),
 		.identity = m->identity,
 		.run_uid = m->run_uid,
-		.is_leatd = m->is_leatd,
+		.is_leatd = m->server->is_leatd,
 		.rsize = m->rsize,
 		.wsize = m->wsize,
-		.conns = m->clnts,
-		.nrefused = m->nrefused,
-		.uid = m->cred.uid,
-		.gid = m->cred.gid,
-		.instance = { get_be64(m->instance), get_be64(m->instance + 8) },
+		.conns = m->server->clnts,
+		.nrefused = m->server->nrefused,
+		.uid = m->server->cred.uid,
+		.gid = m->server->cred.gid,
+		.instance = { get_be64(m->server->instance), get_be64(m->server->instance + 8) },
 	};
 	add_connections(m, info);
 }
@@ -93,10 +94,13 @@ int leat_info(struct leat *m, struct leat_info *info)
 {
 	size_t size = info->size;
 	struct leat_info all;
+	int rc;
 
 	if (size < sizeof(size) || size > SIZE_MAX_KNOWN)
 		return -EINVAL;
-	lt_sync_run(m, look_info, &all);
+	rc = lt_sync_run(m->session, look_info, m, &all);
+	if (rc)
+		return rc;
 	memset(info, 0, size);
 	memcpy(info, &all, MIN(size, sizeof(all)));
 	info->size = size;
@@ -115,8 +119,8 @@ struct description {
 
 static void put_refused(struct leat *m, struct description *d)
 {
-	if (d->index < m->nrefused)
-		d->len = snprintf(d->buf, d->cap, "%s: %s", m->refused[d->index].url, m->refused[d->index].why);
+	if (d->index < m->server->nrefused)
+		d->len = snprintf(d->buf, d->cap, "%s: %s", m->server->refused[d->index].url, m->server->refused[d->index].why);
 }
 
 static void put_modes(unsigned modes, struct description *d)
@@ -126,7 +130,7 @@ static void put_modes(unsigned modes, struct description *d)
 	d->len = snprintf(d->buf, d->cap, "%s", modes ? rpcrdma_modes_print(modes, text, sizeof(text)) : "");
 }
 
-static void put_text(struct leat *m, void *arg)
+static void put_text(void *of, void *arg)
 {
 	static const char *const reaches[] = {
 		[RPCRDMA_REACH_NONE] = "",
@@ -137,12 +141,13 @@ static void put_text(struct leat *m, void *arg)
 	};
 	struct description *d = arg;
 	struct rpcrdma_clnt_info c;
+	struct leat *m = of;
 
 	if (d->what == LEAT_TEXT_REFUSED) {
 		put_refused(m, d);
 		return;
 	}
-	rpcrdma_clnt_info(m->clnt[0], &c);
+	rpcrdma_clnt_info(m->server->clnt[0], &c);
 	if (d->what == LEAT_TEXT_MODES) {
 		put_modes(c.modes, d);
 		return;
@@ -151,9 +156,9 @@ static void put_text(struct leat *m, void *arg)
 		[LEAT_TEXT_URL] = m->server_url,
 		[LEAT_TEXT_GIVEN_URL] = m->given_url,
 		[LEAT_TEXT_PATH] = m->path,
-		[LEAT_TEXT_TRANSPORT] = rpcrdma_transport_name(m->addr.transport),
-		[LEAT_TEXT_CHOSEN] = m->chosen,
-		[LEAT_TEXT_SERVER] = m->server,
+		[LEAT_TEXT_TRANSPORT] = rpcrdma_transport_name(m->server->addr.transport),
+		[LEAT_TEXT_CHOSEN] = m->server->chosen,
+		[LEAT_TEXT_SERVER] = m->server->name,
 		[LEAT_TEXT_IDENTITY] = m->runs_as,
 		[LEAT_TEXT_DEVICE] = c.device,
 		[LEAT_TEXT_REACH] = reaches[c.reach],
@@ -168,11 +173,12 @@ static void put_text(struct leat *m, void *arg)
 int leat_describe(struct leat *m, enum leat_text what, size_t index, char *buf, size_t cap)
 {
 	struct description d = { .what = what, .index = index, .buf = buf, .cap = cap, .len = -ENOENT };
+	int rc = 0;
 
 	if (!cap)
 		return -EINVAL;
 	buf[0] = '\0';
 	if (!index || what == LEAT_TEXT_REFUSED)
-		lt_sync_run(m, put_text, &d);
-	return d.len;
+		rc = lt_sync_run(m->session, put_text, m, &d);
+	return rc ? rc : d.len;
 }

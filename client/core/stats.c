@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * stats.c - counters of a handle, by name and index
+ * stats.c - counters of a mount, by name and index
  *
  * Operation:  The counters of librpcrdma, in the order of RPCRDMA_COUNTERS, and then those of libleat. A new counter
  *             is added to one of the two lists and nowhere else.
  * Memory:     None.
  * Threads:    With the service thread any (the service thread reads the state), else the owner's.
- * Errors:     -ENOENT: no such counter.
+ * Errors:     -ENOENT: no such counter. In a child of the process that mounted, the counters are zero.
  */
 #include <errno.h>
 #include <string.h>
@@ -33,11 +33,12 @@ const char *leat_stat_name(size_t i)
 	return i < COUNTERS ? names[i] : NULL;
 }
 
-static void look_stats(struct leat *m, void *arg)
+static void look_stats(void *of, void *arg)
 {
+	struct leat *m = of;
 	struct counters *c = arg;
 
-	rpcrdma_domain_stats(m->domain, &c->rpc);
+	rpcrdma_domain_stats(m->session->domain, &c->rpc);
 	c->jukebox_retries = m->jukebox_retries;
 }
 
@@ -45,7 +46,7 @@ size_t leat_stats(struct leat *m, uint64_t *values, size_t n)
 {
 	struct counters c = { 0 };
 
-	lt_sync_run(m, look_stats, &c);
+	(void)lt_sync_run(m->session, look_stats, m, &c);
 	if (n)
 		memcpy(values, &c, MIN(n, COUNTERS) * sizeof(*values));
 	return COUNTERS;

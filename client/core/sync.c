@@ -37,21 +37,23 @@ static void wait_done(void *arg, int64_t result)
 }
 
 /* A callback must not wait: it runs on the thread that would have to end the wait. */
-static bool in_callback(const struct leat *m)
+static bool in_callback(const struct leat_session *s)
 {
-	return lt_handle_is_mine(m) && (m->in_callback || atomic_load(&m->has_service));
+	return lt_session_is_mine(s) && (s->in_callback || atomic_load(&s->has_service));
 }
 
-int lt_sync_begin(struct lt_wait *w, struct leat *m)
+int lt_sync_begin(struct lt_wait *w, struct leat_session *s)
 {
-	if (!m)
-		return -EINVAL;
-	if (in_callback(m))
+	int rc = s ? lt_session_check(s) : -EINVAL;
+
+	if (rc)
+		return rc;
+	if (in_callback(s))
 		return -EDEADLK;
-	w->m = m;
+	w->session = s;
 	w->cb = (struct leat_cb){ .fn = wait_done, .user_data = w };
 	w->done = false;
-	w->service = !lt_handle_is_mine(m);
+	w->service = !lt_session_is_mine(s);
 	if (w->service) {
 		pthread_mutex_init(&w->lock, NULL);
 		pthread_cond_init(&w->cond, NULL);
@@ -63,7 +65,7 @@ int64_t lt_sync_end(struct lt_wait *w, int rc)
 {
 	if (!w->service) {
 		while (!rc && !w->done)
-			(void)rpcrdma_engine_wait(w->m->engine, -1); /* 0: a signal; wait again */
+			(void)rpcrdma_engine_wait(w->session->engine, -1); /* 0: a signal; wait again */
 		return rc ? rc : w->result;
 	}
 	if (!rc) {
@@ -79,59 +81,88 @@ int64_t lt_sync_end(struct lt_wait *w, int rc)
 
 static void rpc_done(struct rpcrdma_call *call, int err)
 {
-	struct lt_rpc *rpc = container_of(call, struct lt_rpc, call);
-
-	rpc->err = err;
-	rpc->done = true;
+	wait_done(&container_of(call, struct lt_rpc, call)->wait, err);
 }
 
-int lt_sync_rpc(struct leat *m, struct rpcrdma_clnt *c, struct lt_rpc *rpc)
+static void rpc_start(struct rpcrdma_msg *msg)
 {
-	int rc;
+	struct lt_rpc *rpc = container_of(msg, struct lt_rpc, msg);
+	int rc = rpcrdma_clnt_call(rpc->clnt, &rpc->call);
 
-	rpc->done = false;
-	rpc->call.done = rpc_done;
-	rpc->call.why = NULL;
-	rpc->call.deadline_ms = rpc->patience_ms ? rpc->patience_ms : m->timeo_ms;
-	rc = rpcrdma_clnt_call(c, &rpc->call);
+	if (rc)
+		wait_done(&rpc->wait, rc);
+}
+
+int lt_sync_rpc(struct lt_server *server, struct rpcrdma_clnt *c, struct lt_rpc *rpc)
+{
+	int rc = lt_sync_begin(&rpc->wait, server->session);
+
 	if (rc)
 		return rc;
-	while (!rpc->done)
-		(void)rpcrdma_engine_wait(m->engine, -1); /* 0: a signal; wait again */
-	return rpc->err;
+	rpc->clnt = c;
+	rpc->msg.fn = rpc_start;
+	rpc->call.done = rpc_done;
+	rpc->call.why = NULL;
+	rpc->call.deadline_ms = rpc->patience_ms ? rpc->patience_ms : server->url.timeo_ms;
+	if (rpc->wait.service)
+		rpcrdma_engine_post(server->session->engine, &rpc->msg);
+	else
+		rc = rpcrdma_clnt_call(c, &rpc->call);
+	return (int)lt_sync_end(&rpc->wait, rc);
 }
 
 struct run_wait {
 	struct rpcrdma_msg msg;
 	struct lt_wait wait;
-	void (*fn)(struct leat *m, void *arg);
-	void *arg;
+	void (*fn)(void *of, void *arg);
+	void *of, *arg;
 };
 
 static void run_it(struct rpcrdma_msg *msg)
 {
 	struct run_wait *r = container_of(msg, struct run_wait, msg);
 
-	r->fn(r->wait.m, r->arg);
+	r->fn(r->of, r->arg);
 	wait_done(&r->wait, 0);
 }
 
-void lt_sync_run(struct leat *m, void (*fn)(struct leat *m, void *arg), void *arg)
+int lt_sync_run(struct leat_session *s, void (*fn)(void *of, void *arg), void *of, void *arg)
 {
-	struct run_wait r = { .fn = fn, .arg = arg, .msg = { .fn = run_it } };
+	struct run_wait r = { .fn = fn, .of = of, .arg = arg, .msg = { .fn = run_it } };
+	int rc = lt_session_check(s);
 
-	if (lt_handle_is_mine(m) || lt_sync_begin(&r.wait, m)) {
-		fn(m, arg);
-		return;
+	if (rc)
+		return rc;
+	if (lt_session_is_mine(s)) {
+		fn(of, arg);
+		return 0;
 	}
-	rpcrdma_engine_post(m->engine, &r.msg);
-	(void)lt_sync_end(&r.wait, 0);
+	rc = lt_sync_begin(&r.wait, s);
+	if (rc)
+		return rc;
+	rpcrdma_engine_post(s->engine, &r.msg);
+	return (int)lt_sync_end(&r.wait, 0);
+}
+
+static void begin_drain(void *of, void *arg)
+{
+	struct leat *m = of;
+	struct lt_wait *w = arg;
+
+	if (m->tasks)
+		m->drain = w;
+	else
+		wait_done(w, 0);
 }
 
 void lt_sync_drain(struct leat *m)
 {
-	while (m->tasks)
-		(void)rpcrdma_engine_wait(m->engine, -1); /* 0: a signal; wait again */
+	struct lt_wait w;
+
+	if (lt_sync_begin(&w, m->session))
+		return;
+	(void)lt_sync_run(m->session, begin_drain, m, &w);
+	(void)lt_sync_end(&w, 0);
 }
 
 /* ---- the public functions, in the order of leat.h ---- */
@@ -174,9 +205,11 @@ ssize_t leat_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint
 /* The holder of the lock waits for the server, so a callback must not wait for the lock either. */
 static int lock_pos(struct leat_file *f)
 {
-	if (!f)
-		return -EBADF;
-	if (in_callback(f->m))
+	int rc = f ? lt_session_check(f->m->session) : -EBADF;
+
+	if (rc)
+		return rc;
+	if (in_callback(f->m->session))
 		return -EDEADLK;
 	pthread_mutex_lock(&f->pos_lock);
 	return 0;

@@ -12,7 +12,7 @@
 
 /* One caller that waits for one result. On its stack. */
 struct lt_wait {
-	struct leat *m;
+	struct leat_session *session;
 	struct leat_cb cb;  /* passed to the asynchronous call */
 	bool service;       /* another thread delivers the result */
 	bool done;
@@ -22,33 +22,37 @@ struct lt_wait {
 };
 
 /** lt_sync_begin - prepares @w, before the asynchronous call
+ * @s: that of the handle; NULL: no handle
  *
- * Return: 0; -EINVAL: no handle; -EDEADLK: inside a callback, where a wait would never end.
+ * Return: 0; -EINVAL: no handle; -EOWNERDEAD; -EDEADLK: inside a callback, where a wait would never end.
  */
-must_check int lt_sync_begin(struct lt_wait *w, struct leat *m);
+must_check int lt_sync_begin(struct lt_wait *w, struct leat_session *s);
 
 /** lt_sync_end - waits if @rc of the asynchronous call is 0. Return: the result. */
 int64_t lt_sync_end(struct lt_wait *w, int rc);
 
 /** LT_WAIT_FOR - starts an asynchronous call and waits for it
- * @m: the handle
+ * @m: the mount, or NULL
  * @start: the call, with the callback w.cb
  *
  * The value is the result of the call, or the error of lt_sync_begin() or of @start.
  */
 #define LT_WAIT_FOR(m, start)                                                                                \
 	__extension__({                                                                                      \
+		const struct leat *of = (m);                                                                 \
 		struct lt_wait w;                                                                            \
-		int refused = lt_sync_begin(&w, m);                                                          \
+		int refused = lt_sync_begin(&w, of ? of->session : NULL);                                    \
 		refused ? refused : lt_sync_end(&w, start);                                                  \
 	})
 
-/* A call made during the mount, before a service thread exists. */
+/* A call made during the mount. */
 struct lt_rpc {
 	struct rpcrdma_call call;
-	uint32_t patience_ms; /* 0: the handle's timeo */
-	bool done;
-	int err;
+	uint32_t patience_ms; /* 0: timeo of the server's first mount */
+	/* private */
+	struct rpcrdma_clnt *clnt;
+	struct rpcrdma_msg msg;
+	struct lt_wait wait;
 };
 
 /* A value of struct lt_rpc. Without arguments or results, the filter is lt_call_xdr_nothing(), with NULL.
@@ -68,14 +72,15 @@ struct lt_rpc {
 		},                                                                                           \
 	}
 
-/** lt_sync_rpc - makes rpc->call on @c and waits for it, for up to rpc->patience_ms
- * Return: the argument of done(), or the error of starting the call. */
-int lt_sync_rpc(struct leat *m, struct rpcrdma_clnt *c, struct lt_rpc *rpc);
+/** lt_sync_rpc - makes rpc->call on @c, a connection to @server, and waits for it, for up to rpc->patience_ms
+ * Return: the argument of done(), or the error of starting the call or of lt_sync_begin(). */
+int lt_sync_rpc(struct lt_server *server, struct rpcrdma_clnt *c, struct lt_rpc *rpc);
 
-/** lt_sync_run - runs fn(arg) on the owner's thread and waits for it to return */
-void lt_sync_run(struct leat *m, void (*fn)(struct leat *m, void *arg), void *arg);
+/** lt_sync_run - runs fn(of, arg) on the owner's thread and waits for it to return
+ * Return: 0; -EOWNERDEAD: it did not run. */
+int lt_sync_run(struct leat_session *s, void (*fn)(void *of, void *arg), void *of, void *arg);
 
-/** lt_sync_drain - waits until nothing is in flight; on the owner's thread */
+/** lt_sync_drain - waits until no operation of @m is in flight */
 void lt_sync_drain(struct leat *m);
 
 #endif

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "handle.h"
+#include "sync.h"
 #include "task.h"
 
 static void run_start(struct rpcrdma_msg *msg)
@@ -39,15 +40,22 @@ static void tell(const struct lt_task *t)
 
 void lt_task_call_back(struct leat *m, struct leat_cb cb, int64_t result)
 {
-	bool nested = m->in_callback;
+	struct leat_session *s = m->session;
+	bool nested = s->in_callback;
 
 	m->tasks--;
-	m->in_callback = true;
+	s->in_callback = true;
 	if (cb.fn)
 		cb.fn(cb.user_data, result);
 	if (cb.free)
 		cb.free(cb.user_data);
-	m->in_callback = nested;
+	s->in_callback = nested;
+	if (!m->tasks && m->drain) {
+		struct leat_cb drained = m->drain->cb;
+
+		m->drain = NULL;
+		drained.fn(drained.user_data, 0);
+	}
 }
 
 static void run_finish(struct rpcrdma_msg *msg)
@@ -69,7 +77,7 @@ bool lt_task_begin(struct lt_task *t, void (*start)(struct lt_task *t))
 	}
 	t->step = start;
 	t->msg.fn = run_start;
-	rpcrdma_engine_post(m->engine, &t->msg);
+	rpcrdma_engine_post(m->session->engine, &t->msg);
 	return false;
 }
 
@@ -79,7 +87,7 @@ bool lt_task_end(struct lt_task *t, int64_t result, void (*release)(struct lt_ta
 	if (t->starting) {
 		t->step = release;
 		t->msg.fn = run_finish;
-		rpcrdma_engine_post(t->m->engine, &t->msg);
+		rpcrdma_engine_post(t->m->session->engine, &t->msg);
 		return false;
 	}
 	if (result < 0)

@@ -7,8 +7,8 @@
  *             server on the same host can map. rpcrdma_mem_register() does the same registration for pages
  *             of the caller. Unregistering waits until the memory is no longer in use; it polls, because
  *             it is not urgent.
- * Memory:     The caller's from leat_buf_alloc() to leat_buf_free(), which must come before leat_umount():
- *             the memory belongs to the handle's domain.
+ * Memory:     The caller's from leat_buf_alloc() to leat_buf_free(), which must come before the end of the
+ *             session: the memory belongs to its domain.
  * Threads:    Any, with or without the service thread: a domain has its own lock. Unregistering runs on
  *             the owner's thread, like every call that waits.
  * Errors:     -ENOMEM, -EINVAL (0 bytes), -EFAULT, -EEXIST, -ENOENT.
@@ -20,18 +20,18 @@
 
 #define LOOK_AGAIN_MS 1u
 
-int leat_buf_alloc(struct leat *m, size_t bytes, void **ret)
+int leat_buf_alloc(struct leat_session *s, size_t bytes, void **ret)
 {
-	if (!m)
-		return -EINVAL;
-	return rpcrdma_mem_alloc(m->domain, bytes, ret);
+	int rc = s ? lt_session_check(s) : -EINVAL;
+
+	return rc ? rc : rpcrdma_mem_alloc(s->domain, bytes, ret);
 }
 
-int leat_buf_register(struct leat *m, void *mem, size_t bytes)
+int leat_buf_register(struct leat_session *s, void *mem, size_t bytes)
 {
-	if (!m)
-		return -EINVAL;
-	return rpcrdma_mem_register(m->domain, mem, bytes);
+	int rc = s ? lt_session_check(s) : -EINVAL;
+
+	return rc ? rc : rpcrdma_mem_register(s->domain, mem, bytes);
 }
 
 /* A request to unregister, passed from the caller to the owner's thread. */
@@ -44,10 +44,10 @@ struct unregister {
 
 static void unregister(struct unregister *u)
 {
-	int rc = rpcrdma_mem_unregister(u->wait.m->domain, u->mem);
+	int rc = rpcrdma_mem_unregister(u->wait.session->domain, u->mem);
 
 	if (rc == -EBUSY)
-		rpcrdma_timer_set(u->wait.m->engine, &u->timer, LOOK_AGAIN_MS * NS_PER_MS);
+		rpcrdma_timer_set(u->wait.session->engine, &u->timer, LOOK_AGAIN_MS * NS_PER_MS);
 	else
 		u->wait.cb.fn(u->wait.cb.user_data, rc);
 }
@@ -62,19 +62,19 @@ static void on_msg(struct rpcrdma_msg *msg)
 	unregister(container_of(msg, struct unregister, msg));
 }
 
-int leat_buf_unregister(struct leat *m, void *mem)
+int leat_buf_unregister(struct leat_session *s, void *mem)
 {
 	struct unregister u = { .msg.fn = on_msg, .timer.fn = on_timer, .mem = mem };
-	int rc = lt_sync_begin(&u.wait, m);
+	int rc = lt_sync_begin(&u.wait, s);
 
 	if (rc)
 		return rc;
-	rpcrdma_engine_post(m->engine, &u.msg);
+	rpcrdma_engine_post(s->engine, &u.msg);
 	return (int)lt_sync_end(&u.wait, 0);
 }
 
-void leat_buf_free(struct leat *m, void *buf)
+void leat_buf_free(struct leat_session *s, void *buf)
 {
-	if (buf)
-		rpcrdma_mem_free(m->domain, buf);
+	if (buf && !lt_session_check(s))
+		rpcrdma_mem_free(s->domain, buf);
 }

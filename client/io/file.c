@@ -32,7 +32,7 @@ static void go_on_closing(struct rpcrdma_msg *msg);
 void lt_file_close_later(struct leat_file *f)
 {
 	f->close_op->task.msg.fn = go_on_closing;
-	rpcrdma_engine_post(f->m->engine, &f->close_op->task.msg);
+	rpcrdma_engine_post(f->m->session->engine, &f->close_op->task.msg);
 }
 
 int lt_file_wrote(struct leat_file *f, stable_how asked, const WRITE3resok *ok)
@@ -299,8 +299,9 @@ int lt_file_stat_now(struct leat_file *f, struct stat *ret_st, struct leat_cb cb
 	return submit_fstat(f, true, ret_st, cb);
 }
 
-static void change_dir(struct leat *m, void *arg)
+static void change_dir(void *of, void *arg)
 {
+	struct leat *m = of;
 	const struct leat_file *dir = *(const struct leat_file **)arg;
 	const int half = (int)sizeof(m->cwd_path) / 2 - 2;
 
@@ -322,6 +323,5 @@ int leat_fchdir(struct leat *m, const struct leat_file *dir)
 		return -EINVAL;
 	if (dir && !dir->is_dir)
 		return -ENOTDIR;
-	lt_sync_run(m, change_dir, &dir);
-	return 0;
+	return lt_sync_run(m->session, change_dir, m, &dir);
 }

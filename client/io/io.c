@@ -10,7 +10,7 @@
  *             subrequests are in flight; when one is done, the next is sent. A short read or write continues
  *             with the rest of its subrequest. `end` is the lowest offset at which a subrequest met the end of file
  *             or an error; results at or above it are ignored.
- * Memory:     The first subrequest is part of struct lt_io, others come from a free list of the handle. Both
+ * Memory:     The first subrequest is part of struct lt_io, others come from a free list of the session. Both
  *             are recycled: in steady state, I/O allocates nothing.
  * Threads:    lt_io_start() any; the rest the owner's. The pool of struct lt_io is locked.
  * Errors:     Read: an error below the end of file is the result, because a short count means end of file.
@@ -33,7 +33,7 @@
 struct lt_subreq {
 	struct lt_call call;
 	struct lt_io *io;
-	struct lt_subreq *next;     /* in m->free_subreqs */
+	struct lt_subreq *next;     /* in session->free_subreqs */
 	uint64_t off;
 	uint32_t len;              /* bytes not yet transferred */
 	struct iovec iov[LT_IO_PIECE_IOV]; /* used: [iov_first, iov_first + iov_cnt) */
@@ -70,70 +70,70 @@ struct lt_io {
 
 static void issue(struct lt_io *io);
 
-static struct lt_io *get_io(struct leat *m)
+static struct lt_io *get_io(struct leat_session *s)
 {
 	struct lt_io *io;
 
-	pthread_mutex_lock(&m->lock);
-	io = m->free_ios;
+	pthread_mutex_lock(&s->lock);
+	io = s->free_ios;
 	if (io) {
-		m->free_ios = io->next_free;
-		m->free_ios_count--;
+		s->free_ios = io->next_free;
+		s->free_ios_count--;
 	}
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_unlock(&s->lock);
 	return io ? io : malloc(sizeof(*io));
 }
 
-static void put_io(struct leat *m, struct lt_io *io)
+static void put_io(struct leat_session *s, struct lt_io *io)
 {
 	if (io->many)
 		free(io->many);
-	pthread_mutex_lock(&m->lock);
-	if (m->free_ios_count < POOLED_IOS_MAX) {
-		io->next_free = m->free_ios;
-		m->free_ios = io;
-		m->free_ios_count++;
+	pthread_mutex_lock(&s->lock);
+	if (s->free_ios_count < POOLED_IOS_MAX) {
+		io->next_free = s->free_ios;
+		s->free_ios = io;
+		s->free_ios_count++;
 		io = NULL;
 	}
-	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_unlock(&s->lock);
 	free(io);
 }
 
-void lt_io_free_pools(struct leat *m)
+void lt_io_free_pools(struct leat_session *s)
 {
-	while (m->free_ios) {
-		struct lt_io *io = m->free_ios;
+	while (s->free_ios) {
+		struct lt_io *io = s->free_ios;
 
-		m->free_ios = io->next_free;
+		s->free_ios = io->next_free;
 		free(io);
 	}
-	m->free_ios_count = 0;
-	while (m->free_subreqs) {
-		struct lt_subreq *p = m->free_subreqs;
+	s->free_ios_count = 0;
+	while (s->free_subreqs) {
+		struct lt_subreq *p = s->free_subreqs;
 
-		m->free_subreqs = p->next;
+		s->free_subreqs = p->next;
 		free(p);
 	}
 }
 
 static struct lt_subreq *get_subreq(struct lt_io *io)
 {
-	struct leat *m = io->task.m;
+	struct leat_session *s = io->task.m->session;
 	struct lt_subreq *p;
 
 	if (io->has_first) {
 		io->has_first = false;
 		p = &io->first;
-	} else if (m->free_subreqs) {
-		p = m->free_subreqs;
-		m->free_subreqs = p->next;
+	} else if (s->free_subreqs) {
+		p = s->free_subreqs;
+		s->free_subreqs = p->next;
 	} else {
 		p = malloc(sizeof(*p));
 		if (!p)
 			return NULL;
 	}
 	p->io = io;
-	lt_call_init(&p->call, m, NULL);
+	lt_call_init(&p->call, io->task.m, NULL);
 	return p;
 }
 
@@ -145,8 +145,8 @@ static void put_subreq(struct lt_subreq *p)
 		io->has_first = true;
 		return;
 	}
-	p->next = io->task.m->free_subreqs;
-	io->task.m->free_subreqs = p;
+	p->next = io->task.m->session->free_subreqs;
+	io->task.m->session->free_subreqs = p;
 }
 
 static void release_io(struct lt_task *t)
@@ -154,7 +154,7 @@ static void release_io(struct lt_task *t)
 	struct lt_io *io = container_of(t, struct lt_io, task);
 	struct leat_file *f = io->f;
 
-	put_io(t->m, io);
+	put_io(t->m->session, io);
 	lt_file_release(f);
 }
 
@@ -419,12 +419,12 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 		lt_handle_tell(m, f->path, NULL, write ? "write" : "read", rc, "");
 		return lt_task_refuse(cb, rc);
 	}
-	io = get_io(m);
+	io = get_io(m->session);
 	if (!io)
 		return lt_task_refuse(cb, -ENOMEM);
 	rc = copy_iov(io, iov, cnt);
 	if (rc) {
-		put_io(m, io);
+		put_io(m->session, io);
 		return lt_task_refuse(cb, rc);
 	}
 	io->task.m = m;
@@ -444,7 +444,7 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	io->end = off + size;
 	io->end_err = 0;
 	io->flying = 0;
-	io->window = m->url.credits * m->clnts;
+	io->window = m->url.credits * m->server->clnts;
 	io->has_first = true;
 	lt_task_submit(&io->task, start_io);
 	return 0;

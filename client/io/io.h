@@ -21,6 +21,6 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 		struct leat_cb cb);
 
 /** lt_io_free_pools - frees the pools; nothing may be in flight */
-void lt_io_free_pools(struct leat *m);
+void lt_io_free_pools(struct leat_session *s);
 
 #endif

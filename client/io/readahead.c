@@ -128,7 +128,7 @@ void lt_readahead_destroy(struct leat_file *f)
 {
 	if (!f->readahead)
 		return;
-	leat_buf_free(f->m, f->readahead->mem);
+	leat_buf_free(f->m->session, f->readahead->mem);
 	free(f->readahead);
 	f->readahead = NULL;
 }
@@ -189,7 +189,7 @@ static bool take_from_head(struct reader *r, struct slot *s)
 	size_t n = MIN(have, r->len - r->done);
 
 	memcpy(r->buf + r->done, s->mem + at, n);
-	rpcrdma_count_copied(r->f->m->engine, n);
+	rpcrdma_count_copied(r->f->m->session->engine, n);
 	r->done += n;
 	return r->done == r->len;
 }
@@ -254,7 +254,7 @@ static struct lt_readahead *create_ring(struct leat_file *f)
 		return NULL;
 	ra->slot_bytes = bytes >= SLOT_MIN_BYTES ? bytes / SLOT_MIN_BYTES * SLOT_MIN_BYTES : bytes;
 	ra->slots = MIN(MAX(m->url.readahead_bytes / ra->slot_bytes, 1u), SLOTS_MAX);
-	if (leat_buf_alloc(m, (size_t)ra->slots * ra->slot_bytes, &mem)) {
+	if (leat_buf_alloc(m->session, (size_t)ra->slots * ra->slot_bytes, &mem)) {
 		free(ra);
 		return NULL;
 	}

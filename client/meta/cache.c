@@ -35,6 +35,8 @@
 #include "base/list.h"
 #include "cache.h"
 
+#define FIRST_CHAINS 64u /* a mount that is idle costs little */
+
 struct obj {
 	struct hash_node node; /* cache->obj_at */
 	struct list lru;
@@ -76,7 +78,7 @@ int lt_cache_create(uint32_t max_s, struct lt_cache **ret)
 		return -ENOMEM;
 	list_init(&c->objs);
 	list_init(&c->names);
-	if (hash_init(&c->obj_at, LT_CACHE_ENTRIES / 2) || hash_init(&c->name_at, LT_CACHE_ENTRIES / 2)) {
+	if (hash_init(&c->obj_at, FIRST_CHAINS) || hash_init(&c->name_at, FIRST_CHAINS)) {
 		lt_cache_destroy(c);
 		return -ENOMEM;
 	}
@@ -174,6 +176,7 @@ static struct obj *add_obj(struct lt_cache *c, nfs_fh3 fh)
 		drop_obj(c, container_of(list_first(&c->objs), struct obj, lru));
 	lt_fh_take(&o->fh, &fh);
 	hash_add(&c->obj_at, &o->node, hash_fh(fh));
+	hash_grow(&c->obj_at);
 	list_add_tail(&c->objs, &o->lru);
 	return o;
 }
@@ -359,6 +362,7 @@ static void add_name(struct lt_cache *c, uint64_t names, const char *text, const
 		lt_fh_take(&n->fh, fh);
 	memcpy(n->text, text, len);
 	hash_add(&c->name_at, &n->node, hash_name(names, text));
+	hash_grow(&c->name_at);
 	list_add_tail(&c->names, &n->lru);
 }
 

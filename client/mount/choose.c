@@ -90,7 +90,7 @@ static bool ends_with(const char *text, const char *end)
 	return len >= n && !strcmp(text + len - n, end);
 }
 
-static void explain(char *why, size_t cap, const struct rpcrdma_addr *addr, struct rpcrdma_clnt *c,
+static void explain(struct lt_server *s, char *why, size_t cap, const struct rpcrdma_addr *addr, struct rpcrdma_clnt *c,
 		    const struct rpcrdma_call *call, int err)
 {
 	struct rpcrdma_clnt_info info = { 0 };
@@ -103,7 +103,7 @@ static void explain(char *why, size_t cap, const struct rpcrdma_addr *addr, stru
 		return;
 	}
 	if (c)
-		rpcrdma_clnt_info(c, &info);
+		lt_server_look(s, c, &info);
 	if (!cause || !cause[0])
 		cause = info.why;
 	if (ends_with(cause, strerror(-err)))
@@ -112,63 +112,67 @@ static void explain(char *why, size_t cap, const struct rpcrdma_addr *addr, stru
 		 cause[0] ? ")" : "", advice(addr, err));
 }
 
-/* A connection of the handle has had no reply for a while, or has recovered. */
+/* A connection has had no reply for a while, or has recovered. */
 static void on_away(void *ctx, bool away, const char *why)
 {
-	struct leat *m = ctx;
+	struct lt_server *s = ctx;
 
-	if (away == m->is_away)
+	if (away == s->is_away)
 		return;
-	m->is_away = away;
-	m->away(m->away_ctx, away, why);
+	s->is_away = away;
+	list_for_each(node, &s->mounts) {
+		struct leat *m = list_entry(node, struct leat, link);
+
+		m->away(m->away_ctx, away, why);
+	}
 }
 
-static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t connect_ms,
+static int create_clnt(struct lt_server *s, const struct rpcrdma_addr *addr, uint32_t connect_ms,
 		       struct rpcrdma_clnt **ret)
 {
 	const struct rpcrdma_lab lab = {
 		/* a TCP connection has no modes: it may serve only for discovery or for MOUNT */
-		.modes = addr->transport == RPCRDMA_TCP ? 0 : m->url.modes,
-		.fast_write_bytes = m->url.fast_write_bytes,
+		.modes = addr->transport == RPCRDMA_TCP ? 0 : s->url.modes,
+		.fast_write_bytes = s->url.fast_write_bytes,
 	};
 	const struct rpcrdma_clnt_attr attr = {
 		.addr = *addr,
 		.lab = &lab,
-		.cred = m->cred,
-		.inline_bytes = m->url.inline_bytes,
-		.credits = m->url.credits,
-		.timeout_ms = m->timeo_ms,
+		.cred = s->cred,
+		.inline_bytes = s->url.inline_bytes,
+		.credits = s->url.credits,
+		.timeout_ms = s->url.timeo_ms,
 		.connect_ms = connect_ms,
-		.registration = m->url.registration[0] ? m->url.registration : NULL,
-		.monitor = m->url.monitor[0] ? m->url.monitor : NULL,
-		.bounce_bytes = m->url.bounce_bytes,
-		.no_bounce = m->url.no_bounce,
-		.reg_entries = m->url.reg_entries,
-		.reg_bytes = (size_t)m->url.reg_bytes,
-		.dirty_watermark = m->url.dirty_watermark,
+		.registration = s->url.registration[0] ? s->url.registration : NULL,
+		.monitor = s->url.monitor[0] ? s->url.monitor : NULL,
+		.bounce_bytes = s->url.bounce_bytes,
+		.no_bounce = s->url.no_bounce,
+		.reg_entries = s->url.reg_entries,
+		.reg_bytes = (size_t)s->url.reg_bytes,
+		.dirty_watermark = s->url.dirty_watermark,
 		/* the user chose the path of a local:// URL; that of leat:// came from a server */
-		.check_socket = m->url.scheme == LT_SCHEME_LEAT,
-		.socket_uid = m->url.socket_uid,
-		.away = m->away ? on_away : NULL,
-		.ctx = m,
+		.check_socket = s->url.scheme == LT_SCHEME_LEAT,
+		.socket_uid = s->url.socket_uid,
+		.away = s->watched ? on_away : NULL,
+		.ctx = s,
 	};
 
-	m->is_away = false; /* discard the state of other connections */
-	return rpcrdma_clnt_create(m->engine, &attr, ret);
+	s->is_away = false; /* discard the state of other connections */
+	return lt_server_open(s, &attr, ret);
 }
 
-int lt_choose_open(struct leat *m, const struct rpcrdma_addr *addr, uint32_t prog, uint32_t vers,
+int lt_choose_open(struct lt_server *s, const struct rpcrdma_addr *addr, uint32_t prog, uint32_t vers,
 		   struct rpcrdma_clnt **ret, char *why, size_t cap)
 {
 	struct lt_rpc rpc = LT_RPC(prog, vers, 0, lt_call_xdr_nothing, NULL, lt_call_xdr_nothing, NULL, 0);
 	struct rpcrdma_clnt *c = NULL;
-	int rc = create_clnt(m, addr, MIN(m->timeo_ms, 10000u), &c);
+	int rc = create_clnt(s, addr, MIN(s->url.timeo_ms, 10000u), &c);
 
 	if (!rc)
-		rc = lt_sync_rpc(m, c, &rpc);
+		rc = lt_sync_rpc(s, c, &rpc);
 	if (rc) {
-		explain(why, cap, addr, c, &rpc.call, rc);
-		rpcrdma_clnt_destroy(c);
+		explain(s, why, cap, addr, c, &rpc.call, rc);
+		lt_server_close(s, c);
 		return rc;
 	}
 	*ret = c;
@@ -177,7 +181,7 @@ int lt_choose_open(struct leat *m, const struct rpcrdma_addr *addr, uint32_t pro
 
 /* Sends INFO to a leatd; free the result with xdr_free.
  * @patience_ms: 0: that of the handle */
-static int ask_info(struct leat *m, struct rpcrdma_clnt *c, uint32_t patience_ms, ctl_info *ret)
+static int ask_info(struct lt_server *s, struct rpcrdma_clnt *c, uint32_t patience_ms, ctl_info *ret)
 {
 	struct lt_rpc rpc = LT_RPC(LEAT_CTL, LEAT_CTL_V1, CTL_INFO,
 				   lt_call_xdr_nothing, NULL, xdr_ctl_info, ret, INFO_REPLY_BYTES);
@@ -185,7 +189,7 @@ static int ask_info(struct leat *m, struct rpcrdma_clnt *c, uint32_t patience_ms
 
 	rpc.patience_ms = patience_ms;
 	memset(ret, 0, sizeof(*ret));
-	rc = lt_sync_rpc(m, c, &rpc);
+	rc = lt_sync_rpc(s, c, &rpc);
 	if (rc) {
 		xdr_free((xdrproc_t)xdr_ctl_info, ret);
 		return rc;
@@ -196,26 +200,26 @@ static int ask_info(struct leat *m, struct rpcrdma_clnt *c, uint32_t patience_ms
 	return 0;
 }
 
-static void note_server(struct leat *m, const ctl_info *info)
+static void note_server(struct lt_server *s, const ctl_info *info)
 {
-	char hex[2 * sizeof(m->instance) + 1];
+	char hex[2 * sizeof(s->instance) + 1];
 
-	m->is_leatd = true;
-	memcpy(m->instance, info->instance, sizeof(m->instance));
-	for (size_t i = 0; i < sizeof(m->instance); i++)
-		snprintf(hex + 2 * i, 3, "%02x", m->instance[i]);
-	snprintf(m->server, sizeof(m->server), "leatd %.16s instance %.16s", info->release, hex);
+	s->is_leatd = true;
+	memcpy(s->instance, info->instance, sizeof(s->instance));
+	for (size_t i = 0; i < sizeof(s->instance); i++)
+		snprintf(hex + 2 * i, 3, "%02x", s->instance[i]);
+	snprintf(s->name, sizeof(s->name), "leatd %.16s instance %.16s", info->release, hex);
 }
 
 /* Does the same leatd instance reply on @c within @limit_ms? Return: 0, or a negative errno with @why. */
-static int check_instance(struct leat *m, struct rpcrdma_clnt *c, uint32_t limit_ms, char *why, size_t cap)
+static int check_instance(struct lt_server *s, struct rpcrdma_clnt *c, uint32_t limit_ms, char *why, size_t cap)
 {
 	struct rpcrdma_clnt_info clnt;
 	ctl_info info;
-	int rc = ask_info(m, c, MIN(limit_ms, m->timeo_ms), &info);
+	int rc = ask_info(s, c, MIN(limit_ms, s->url.timeo_ms), &info);
 
 	if (rc) {
-		rpcrdma_clnt_info(c, &clnt);
+		lt_server_look(s, c, &clnt);
 		/* the queue of a socket may be full: the server is not necessarily missing */
 		snprintf(why, cap, "%s",
 			 rc == -ENOPROTOOPT || rc == -EPERM ||
@@ -224,7 +228,7 @@ static int check_instance(struct leat *m, struct rpcrdma_clnt *c, uint32_t limit
 				 strerror(-rc));
 		return rc;
 	}
-	if (memcmp(info.instance, m->instance, sizeof(m->instance)) != 0) {
+	if (memcmp(info.instance, s->instance, sizeof(s->instance)) != 0) {
 		snprintf(why, cap, "another leatd answers there");
 		rc = -EXDEV;
 	}
@@ -238,15 +242,15 @@ static bool is_wildcard(const char *host)
 }
 
 /* Time limit of one step: at most the remaining time for all steps. */
-static uint32_t until_ms(const struct leat *m, uint64_t until_ns)
+static uint32_t until_ms(uint64_t until_ns)
 {
-	uint64_t now_ns = lt_handle_now(m);
+	uint64_t now_ns = clock_now_ns();
 
 	return now_ns < until_ns ? (uint32_t)MIN((until_ns - now_ns) / NS_PER_MS + 1, (uint64_t)UPGRADE_MS) : 1;
 }
 
-/* Tries to switch from m->clnt[0] to @addr. */
-static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, uint64_t until_ns, char *why, size_t cap)
+/* Tries to switch from s->clnt[0] to @addr. */
+static int try_upgrade(struct lt_server *s, const struct rpcrdma_addr *addr, uint64_t until_ns, char *why, size_t cap)
 {
 	struct rpcrdma_clnt *c = NULL;
 	struct stat st;
@@ -257,37 +261,37 @@ static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, uint64_t
 		snprintf(why, cap, "no socket %.60s on this host", addr->host);
 		return -ENOENT;
 	}
-	rc = create_clnt(m, addr, until_ms(m, until_ns), &c);
+	rc = create_clnt(s, addr, until_ms(until_ns), &c);
 	if (rc)
 		snprintf(why, cap, "%s", meaning(addr, rc) ? meaning(addr, rc) : strerror(-rc));
 	else
-		rc = check_instance(m, c, until_ms(m, until_ns), why, cap);
+		rc = check_instance(s, c, until_ms(until_ns), why, cap);
 	if (rc) {
-		rpcrdma_clnt_destroy(c);
+		lt_server_close(s, c);
 		return rc;
 	}
-	rpcrdma_clnt_destroy(m->clnt[0]);
-	m->clnt[0] = c;
-	m->addr = *addr;
+	lt_server_close(s, s->clnt[0]);
+	s->clnt[0] = c;
+	s->addr = *addr;
 	return 0;
 }
 
-static void note_refused(struct leat *m, const char *url, const char *why)
+static void note_refused(struct lt_server *s, const char *url, const char *why)
 {
-	struct lt_refused *w = &m->refused[m->nrefused];
+	struct lt_refused *w = &s->refused[s->nrefused];
 
-	if (m->nrefused == ARRAY_SIZE(m->refused))
+	if (s->nrefused == ARRAY_SIZE(s->refused))
 		return; /* the list is full */
-	m->nrefused++;
+	s->nrefused++;
 	snprintf(w->url, sizeof(w->url), "%s", url);
 	snprintf(w->why, sizeof(w->why), "%s", why);
 }
 
-/* Tries all listeners of kind @t in @info. Return: 0 if the handle switched to one. */
-static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *info, char *why,
+/* Tries all listeners of kind @t in @info. Return: 0 if the server switched to one. */
+static int upgrade_to(struct lt_server *s, enum rpcrdma_transport t, const ctl_info *info, char *why,
 		      size_t cap)
 {
-	uint64_t until_ns = lt_handle_now(m) + UPGRADES_MS * NS_PER_MS;
+	uint64_t until_ns = clock_now_ns() + UPGRADES_MS * NS_PER_MS;
 	int rc = -ENOENT;
 	bool any = false;
 	char text[300];
@@ -300,58 +304,58 @@ static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *
 		if (rpcrdma_addr_parse(url, &addr) || addr.transport != t)
 			continue;
 		if (t == RPCRDMA_RDMA && is_wildcard(addr.host))
-			memcpy(addr.host, m->url.host, sizeof(addr.host));
-		if (lt_handle_now(m) < until_ns) {
-			rc = try_upgrade(m, &addr, until_ns, why, cap);
+			memcpy(addr.host, s->url.host, sizeof(addr.host));
+		if (clock_now_ns() < until_ns) {
+			rc = try_upgrade(s, &addr, until_ns, why, cap);
 		} else {
 			rc = -ETIMEDOUT;
 			snprintf(why, cap, "not tried: those before it took too long");
 		}
 		if (!rc)
 			return 0;
-		note_refused(m, rpcrdma_addr_print(&addr, text, sizeof(text)), why);
+		note_refused(s, rpcrdma_addr_print(&addr, text, sizeof(text)), why);
 		any = true;
 	}
 	if (!any)
-		note_refused(m, rpcrdma_transport_name(t), why);
+		note_refused(s, rpcrdma_transport_name(t), why);
 	return rc;
 }
 
 /* If a mode of the URL is not available, the mount fails. */
-static int check_modes(const struct leat *m, char *why, size_t cap)
+static int check_modes(const struct lt_server *s, char *why, size_t cap)
 {
 	char names[RPCRDMA_MODES_TEXT];
 
-	if (!m->url.modes || m->addr.transport != RPCRDMA_TCP)
+	if (!s->url.modes || s->addr.transport != RPCRDMA_TCP)
 		return 0;
-	snprintf(why, cap, "%s: %s", rpcrdma_modes_print(m->url.modes, names, sizeof(names)), m->chosen);
+	snprintf(why, cap, "%s: %s", rpcrdma_modes_print(s->url.modes, names, sizeof(names)), s->chosen);
 	return -ENOPROTOOPT;
 }
 
-static void choose_best(struct leat *m)
+static void choose_best(struct lt_server *s)
 {
 	char why_local[WHY_BYTES], why_rdma[WHY_BYTES];
 	ctl_info info;
 
-	if (ask_info(m, m->clnt[0], 0, &info)) {
-		snprintf(m->chosen, sizeof(m->chosen),
+	if (ask_info(s, s->clnt[0], 0, &info)) {
+		snprintf(s->chosen, sizeof(s->chosen),
 			 "tcp: the server is no leatd, so it cannot be asked for better ways");
-		note_refused(m, "rdma", "the server is no leatd and cannot be asked; an rdma:// URL "
+		note_refused(s, "rdma", "the server is no leatd and cannot be asked; an rdma:// URL "
 					"tries it");
 		return;
 	}
-	note_server(m, &info);
-	if (!upgrade_to(m, RPCRDMA_LOCAL, &info, why_local, sizeof(why_local)))
-		snprintf(m->chosen, sizeof(m->chosen), "local: the server runs on this host");
-	else if (!upgrade_to(m, RPCRDMA_RDMA, &info, why_rdma, sizeof(why_rdma)))
-		snprintf(m->chosen, sizeof(m->chosen), "rdma: no local (%.*s)", WHY_CHOSEN, why_local);
+	note_server(s, &info);
+	if (!upgrade_to(s, RPCRDMA_LOCAL, &info, why_local, sizeof(why_local)))
+		snprintf(s->chosen, sizeof(s->chosen), "local: the server runs on this host");
+	else if (!upgrade_to(s, RPCRDMA_RDMA, &info, why_rdma, sizeof(why_rdma)))
+		snprintf(s->chosen, sizeof(s->chosen), "rdma: no local (%.*s)", WHY_CHOSEN, why_local);
 	else
-		snprintf(m->chosen, sizeof(m->chosen), "tcp: no local (%.*s), no rdma (%.*s)",
+		snprintf(s->chosen, sizeof(s->chosen), "tcp: no local (%.*s), no rdma (%.*s)",
 			 WHY_CHOSEN, why_local, WHY_CHOSEN, why_rdma);
 	xdr_free((xdrproc_t)xdr_ctl_info, &info);
 }
 
-static int address_of(struct leat *m, char *why, size_t cap)
+int lt_choose_address(struct lt_url *u, struct rpcrdma_addr *ret, char *why, size_t cap)
 {
 	static const enum rpcrdma_transport transports[] = {
 		[LT_SCHEME_LEAT] = RPCRDMA_TCP,
@@ -359,19 +363,19 @@ static int address_of(struct leat *m, char *why, size_t cap)
 		[LT_SCHEME_RDMA] = RPCRDMA_RDMA,
 		[LT_SCHEME_LOCAL] = RPCRDMA_LOCAL,
 	};
-	struct lt_url *u = &m->url;
 	char rest[LT_PATH_MAX];
 	int rc;
 
-	m->addr.transport = transports[u->scheme];
+	memset(ret, 0, sizeof(*ret));
+	ret->transport = transports[u->scheme];
 	if (u->scheme != LT_SCHEME_LOCAL) {
-		memcpy(m->addr.host, u->host, sizeof(m->addr.host));
-		m->addr.port = u->port;
+		memcpy(ret->host, u->host, sizeof(ret->host));
+		ret->port = u->port;
 		if (!u->port)
-			m->addr.port = m->addr.transport == RPCRDMA_RDMA ? 20049 : 2049;
+			ret->port = ret->transport == RPCRDMA_RDMA ? 20049 : 2049;
 		return 0;
 	}
-	rc = lt_url_split_socket(u->path, m->addr.host, sizeof(m->addr.host), rest);
+	rc = lt_url_split_socket(u->path, ret->host, sizeof(ret->host), rest);
 	if (rc) {
 		snprintf(why, cap, "%s: %s", u->path,
 			 rc == -ENOENT ? "no part of this path is a socket: does leatd run?" :
@@ -382,40 +386,38 @@ static int address_of(struct leat *m, char *why, size_t cap)
 	return 0;
 }
 
-int lt_choose_connect(struct leat *m, char *why, size_t cap)
+int lt_choose_connect(struct lt_server *s, char *why, size_t cap)
 {
 	ctl_info info;
-	int rc = address_of(m, why, cap);
+	int rc;
 
+	snprintf(s->name, sizeof(s->name), "unknown NFS server");
+	rc = lt_choose_open(s, &s->addr, NFS_PROGRAM, NFS_V3, &s->clnt[0], why, cap);
 	if (rc)
 		return rc;
-	snprintf(m->server, sizeof(m->server), "unknown NFS server");
-	rc = lt_choose_open(m, &m->addr, NFS_PROGRAM, NFS_V3, &m->clnt[0], why, cap);
-	if (rc)
-		return rc;
-	m->clnts = 1;
-	if (m->url.scheme == LT_SCHEME_LEAT) {
-		choose_best(m);
-		return check_modes(m, why, cap);
+	s->clnts = 1;
+	if (s->url.scheme == LT_SCHEME_LEAT) {
+		choose_best(s);
+		return check_modes(s, why, cap);
 	}
-	snprintf(m->chosen, sizeof(m->chosen), "%s: the URL asks for it",
-		 rpcrdma_transport_name(m->addr.transport));
-	if (!ask_info(m, m->clnt[0], 0, &info)) {
-		note_server(m, &info);
+	snprintf(s->chosen, sizeof(s->chosen), "%s: the URL asks for it",
+		 rpcrdma_transport_name(s->addr.transport));
+	if (!ask_info(s, s->clnt[0], 0, &info)) {
+		note_server(s, &info);
 		xdr_free((xdrproc_t)xdr_ctl_info, &info);
 	}
 	return 0;
 }
 
-int lt_choose_more(struct leat *m, char *why, size_t cap)
+int lt_choose_more(struct lt_server *s, char *why, size_t cap)
 {
-	while (m->clnts < m->url.conns) {
-		int rc = lt_choose_open(m, &m->addr, NFS_PROGRAM, NFS_V3, &m->clnt[m->clnts], why,
+	while (s->clnts < s->url.conns) {
+		int rc = lt_choose_open(s, &s->addr, NFS_PROGRAM, NFS_V3, &s->clnt[s->clnts], why,
 					cap);
 
 		if (rc)
 			return rc;
-		m->clnts++;
+		s->clnts++;
 	}
 	return 0;
 }

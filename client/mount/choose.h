@@ -8,21 +8,27 @@
 
 #include "handle.h"
 
-/** lt_choose_connect - connects as the URL says
- * Sets m->clnt[0], m->addr, m->chosen and m->server. For local URLs it reduces m->url.path to the part after the
- * socket.
+/** lt_choose_address - finds the address that the URL names
+ * For local URLs it reduces u->path to the part after the socket.
  * @why: an error message (one line) on failure
  *
  * Return: 0 or -errno.
  */
-must_check int lt_choose_connect(struct leat *m, char *why, size_t cap);
+must_check int lt_choose_address(struct lt_url *u, struct rpcrdma_addr *ret, char *why, size_t cap);
+
+/** lt_choose_connect - connects a new server as its URL says; sets clnt[0], addr, chosen, name and the like
+ * @why: an error message (one line) on failure
+ *
+ * Return: 0 or -errno.
+ */
+must_check int lt_choose_connect(struct lt_server *s, char *why, size_t cap);
 
 /** lt_choose_more - opens the other connections of conns=N; Return: 0 or -errno */
-must_check int lt_choose_more(struct leat *m, char *why, size_t cap);
+must_check int lt_choose_more(struct lt_server *s, char *why, size_t cap);
 
 /** lt_choose_open - opens one connection to @addr and verifies it with a NULL call of @prog
- * Return: 0 or -errno. */
-must_check int lt_choose_open(struct leat *m, const struct rpcrdma_addr *addr, uint32_t prog,
+ * Return: 0 or -errno; close it with lt_server_close(). */
+must_check int lt_choose_open(struct lt_server *s, const struct rpcrdma_addr *addr, uint32_t prog,
 			      uint32_t vers, struct rpcrdma_clnt **ret, char *why, size_t cap);
 
 #endif

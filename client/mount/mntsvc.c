@@ -54,7 +54,7 @@ static int open_elsewhere(struct leat *m, uint16_t port, uint32_t prog, uint32_t
 	struct rpcrdma_addr addr = { .transport = RPCRDMA_TCP, .port = port };
 
 	memcpy(addr.host, m->url.host, sizeof(addr.host));
-	return lt_choose_open(m, &addr, prog, vers, ret, why, cap);
+	return lt_choose_open(m->server, &addr, prog, vers, ret, why, cap);
 }
 
 /* Asks rpcbind for the port of the MOUNT service. */
@@ -76,8 +76,8 @@ static int find_port(struct leat *m, uint16_t *ret, char *why, size_t cap)
 		return rc;
 	}
 	rpc.call.cred = &no_cred;
-	rc = lt_sync_rpc(m, c, &rpc);
-	rpcrdma_clnt_destroy(c);
+	rc = lt_sync_rpc(m->server, c, &rpc);
+	lt_server_close(m->server, c);
 	if (!rc && (!port || port > UINT16_MAX))
 		rc = -ECONNREFUSED;
 	if (rc)
@@ -93,10 +93,10 @@ static int probe(struct leat *m)
 	struct lt_rpc rpc = LT_RPC(MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_NULL,
 				   lt_call_xdr_nothing, NULL, lt_call_xdr_nothing, NULL, 0);
 
-	return lt_sync_rpc(m, m->clnt[0], &rpc);
+	return lt_sync_rpc(m->server, m->server->clnt[0], &rpc);
 }
 
-/* @ret: m->clnt[0], or a connection that the caller destroys */
+/* @ret: the first connection of the server, or a connection that the caller destroys */
 static int find_service(struct leat *m, struct rpcrdma_clnt **ret, char *why, size_t cap)
 {
 	uint16_t port = m->url.mountport;
@@ -105,7 +105,7 @@ static int find_service(struct leat *m, struct rpcrdma_clnt **ret, char *why, si
 	if (!port) {
 		rc = probe(m);
 		if (!rc) {
-			*ret = m->clnt[0];
+			*ret = m->server->clnt[0];
 			return 0;
 		}
 		if (rc != -EPROTONOSUPPORT || m->url.scheme == LT_SCHEME_LOCAL) {
@@ -137,7 +137,7 @@ static int mnt(struct leat *m, struct rpcrdma_clnt *c, const char *path)
 	if (strlen(path) >= sizeof(copy))
 		return -ENAMETOOLONG;
 	strcpy(copy, path);
-	rc = lt_sync_rpc(m, c, &rpc);
+	rc = lt_sync_rpc(m->server, c, &rpc);
 	if (!rc)
 		rc = mount3_errno(res.fhs_status);
 	if (!rc) {
@@ -170,7 +170,7 @@ static bool find_export(struct leat *m, struct rpcrdma_clnt *c, const char *path
 				   lt_call_xdr_nothing, NULL, xdr_mountexports, &list, EXPORT_REPLY_BYTES);
 	bool found = false;
 
-	if (!lt_sync_rpc(m, c, &rpc)) {
+	if (!lt_sync_rpc(m->server, c, &rpc)) {
 		size_t shortest = SIZE_MAX;
 
 		for (const struct exportnode *e = list; e; e = e->ex_next) {
@@ -230,17 +230,17 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 		if (rc)
 			strcpy(m->export, m->url.path);
 	}
-	if (rc == -EACCES && (m->mnt_port || m->addr.transport == RPCRDMA_TCP))
+	if (rc == -EACCES && (m->mnt_port || m->server->addr.transport == RPCRDMA_TCP))
 		hint = " (not for this address, or only from a port below 1024, which takes root: "
 		       "\"insecure\" in the server's export lets others in)";
-	else if (rc == -EACCES && m->addr.transport == RPCRDMA_RDMA)
+	else if (rc == -EACCES && m->server->addr.transport == RPCRDMA_RDMA)
 		hint = " (not for this address)";
 	if (rc == -ENOENT) {
 		text_clean(exports);
 		hint = exports;
 	}
 	if (m->mnt_port)
-		rpcrdma_clnt_destroy(c);
+		lt_server_close(m->server, c);
 	if (rc) {
 		snprintf(why, cap, "MNT of %.300s: %s%s", m->export,
 			 rc == -ENOENT ? "the server exports no such path" : strerror(-rc), hint);
@@ -263,14 +263,14 @@ void lt_mntsvc_umount(struct leat *m)
 
 	if (!m->mounted)
 		return;
-	rpcrdma_clnt_info(m->clnt[0], &info);
+	lt_server_look(m->server, m->server->clnt[0], &info);
 	if (info.state != RPCRDMA_CLNT_UP)
 		return;
-	m->timeo_ms = MIN(m->timeo_ms, UMNT_PATIENCE_MS); /* UMNT is the last call */
-	c = m->clnt[0];
+	rpc.patience_ms = MIN(m->timeo_ms, UMNT_PATIENCE_MS);
+	c = m->server->clnt[0];
 	if (m->mnt_port && open_elsewhere(m, m->mnt_port, MOUNT_PROGRAM, MOUNT_V3, &c, why, sizeof(why)))
 		return;
-	(void)lt_sync_rpc(m, c, &rpc); /* the server's list is informative only */
+	(void)lt_sync_rpc(m->server, c, &rpc); /* the server's list is informative only */
 	if (m->mnt_port)
-		rpcrdma_clnt_destroy(c);
+		lt_server_close(m->server, c);
 }

@@ -46,7 +46,7 @@ static int ask_fsinfo(struct leat *m, char *why, size_t cap)
 	const FSINFO3resok *ok = &res.FSINFO3res_u.resok;
 	struct lt_rpc rpc = LT_RPC(NFS_PROGRAM, NFS_V3, NFSPROC3_FSINFO,
 				   xdr_FSINFO3args, &args, xdr_FSINFO3res, &res, 256);
-	int rc = lt_sync_rpc(m, m->clnt[0], &rpc);
+	int rc = lt_sync_rpc(m->server, m->server->clnt[0], &rpc);
 
 	if (!rc)
 		rc = nfs3_errno(res.status);
@@ -71,7 +71,7 @@ static int check_registration(const struct leat *m, char *why, size_t cap)
 	uint64_t need = (uint64_t)MAX(m->rsize, m->wsize) + 2 * PAGE_BYTES;
 	struct rpcrdma_clnt_info info;
 
-	rpcrdma_clnt_info(m->clnt[0], &info);
+	lt_server_look(m->server, m->server->clnt[0], &info);
 	if (!info.reg_bytes || info.reg_bytes >= need)
 		return 0;
 	if (m->url.reg_bytes)
@@ -93,7 +93,7 @@ static void ask_pathconf(struct leat *m)
 				   xdr_PATHCONF3args, &args, xdr_PATHCONF3res, &res, 256);
 
 	m->name_max = LT_NAME_MAX;
-	if (!lt_sync_rpc(m, m->clnt[0], &rpc) && res.status == NFS3_OK)
+	if (!lt_sync_rpc(m->server, m->server->clnt[0], &rpc) && res.status == NFS3_OK)
 		m->name_max = res.PATHCONF3res_u.resok.name_max;
 }
 
@@ -103,7 +103,7 @@ static void note_identity(struct leat *m, const ctl_whoami *res)
 		m->identity = LEAT_IDENTITY_ROOT_SQUASHED;
 	else if (res->identity == CTL_ALL_SQUASHED)
 		m->identity = LEAT_IDENTITY_ALL_SQUASHED;
-	else if (res->identity == CTL_SERVERS && res->uid != m->cred.uid)
+	else if (res->identity == CTL_SERVERS && res->uid != m->server->cred.uid)
 		m->identity = LEAT_IDENTITY_SERVER;
 	if (m->identity != LEAT_IDENTITY_OWN)
 		m->run_uid = res->uid;
@@ -116,7 +116,7 @@ static void ask_identity(struct leat *m)
 	ctl_whoami res = { 0 };
 	struct lt_rpc rpc = LT_RPC(LEAT_CTL, LEAT_CTL_V1, CTL_WHOAMI, xdr_ctl_path, &path, xdr_ctl_whoami, &res, 12);
 
-	if (!m->is_leatd || strlen(m->export) > CTL_PATH_MAX || lt_sync_rpc(m, m->clnt[0], &rpc))
+	if (!m->server->is_leatd || strlen(m->export) > CTL_PATH_MAX || lt_sync_rpc(m->server, m->server->clnt[0], &rpc))
 		return;
 	note_identity(m, &res);
 	if (m->identity == LEAT_IDENTITY_ROOT_SQUASHED)
@@ -136,7 +136,7 @@ static void print_given(const struct leat *m, char *buf, size_t cap)
 	char port[8] = "";
 
 	if (u->scheme == LT_SCHEME_LOCAL) {
-		(void)rpcrdma_addr_print(&m->addr, buf, cap);
+		(void)rpcrdma_addr_print(&m->server->addr, buf, cap);
 		return;
 	}
 	if (u->port)
@@ -151,7 +151,7 @@ static void name_server(struct leat *m)
 	char addr[320];
 
 	snprintf(m->server_url, sizeof(m->server_url), "%.250s%s%.250s",
-		 rpcrdma_addr_print(&m->addr, addr, sizeof(addr)), slash, m->export);
+		 rpcrdma_addr_print(&m->server->addr, addr, sizeof(addr)), slash, m->export);
 	print_given(m, addr, sizeof(addr));
 	snprintf(m->given_url, sizeof(m->given_url), "%.250s%s%.250s", addr, slash, m->export);
 }
@@ -196,13 +196,29 @@ static int find_base(struct leat *m, char *why, size_t cap)
 	}
 }
 
+/* Connects the server of the first mount that uses it. */
+static int connect_server(struct leat *m, char *why, size_t cap)
+{
+	return m->server->clnts ? 0 : lt_choose_connect(m->server, why, cap);
+}
+
+/* Opens the other connections, and shares them with later mounts. */
+static int complete_server(struct leat *m, char *why, size_t cap)
+{
+	int rc = lt_choose_more(m->server, why, cap);
+
+	if (!rc)
+		lt_server_share(m->server);
+	return rc;
+}
+
 static int mount_steps(struct leat *m, bool connect_only, char *why, size_t cap)
 {
-	int rc = lt_choose_connect(m, why, cap);
+	int rc = connect_server(m, why, cap);
 
 	if (!rc && connect_only) {
 		name_server(m);
-		return lt_choose_more(m, why, cap);
+		return complete_server(m, why, cap);
 	}
 	if (!rc)
 		rc = lt_mntsvc_mount(m, why, cap);
@@ -215,38 +231,97 @@ static int mount_steps(struct leat *m, bool connect_only, char *why, size_t cap)
 	ask_pathconf(m);
 	ask_identity(m);
 	name_server(m);
-	rc = lt_choose_more(m, why, cap);
+	rc = complete_server(m, why, cap);
 	if (!rc)
 		rc = find_base(m, why, cap);
 	m->error[0] = '\0';
 	return rc;
 }
 
-int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
+static int mount_in(struct leat_session *s, struct lt_url *u, const struct leat_opts *opts, struct leat **ret, char *why,
+		    size_t cap)
 {
-	struct lt_url u;
+	struct rpcrdma_addr named;
 	struct leat *m;
-	char why[LT_ERROR_BYTES - 300] = "", *error = lt_thread_error();
-	int rc;
+	int rc = lt_choose_address(u, &named, why, cap);
 
-	error[0] = '\0';
-	rc = lt_url_parse(url, opts, &u, error, LT_ERROR_BYTES);
+	if (!rc)
+		rc = lt_handle_create(s, u, &named, opts, &m);
 	if (rc)
 		return rc;
-	rc = lt_handle_create(&u, opts, &m);
-	if (rc) {
-		snprintf(error, LT_ERROR_BYTES, "%.250s: %s", url, strerror(-rc));
-		return rc;
-	}
-	rc = mount_steps(m, opts && opts->connect_only, why, sizeof(why));
-	if (rc) {
-		snprintf(error, LT_ERROR_BYTES, "cannot mount %.250s: %s", url,
-			 why[0] ? why : strerror(-rc));
+	rc = mount_steps(m, opts && opts->connect_only, why, cap);
+	if (rc)
 		lt_handle_destroy(m);
+	else
+		*ret = m;
+	return rc;
+}
+
+static int tell_mount(const char *url, int err, const char *why)
+{
+	if (err)
+		snprintf(lt_thread_error(), LT_ERROR_BYTES, "cannot mount %.250s: %s", url, why[0] ? why : strerror(-err));
+	return err;
+}
+
+int leat_session_mount(struct leat_session *s, const char *url, const struct leat_opts *opts, struct leat **ret)
+{
+	char why[LT_ERROR_BYTES - 300] = "";
+	const char *conflict;
+	struct lt_url u;
+	int rc;
+
+	lt_thread_error()[0] = '\0';
+	rc = s ? lt_session_check(s) : -EINVAL;
+	if (rc)
+		return tell_mount(url, rc, why);
+	if (!opts)
+		opts = &s->opts;
+	rc = lt_url_parse(url, opts, &u, lt_thread_error(), LT_ERROR_BYTES);
+	if (rc)
 		return rc;
+	conflict = lt_session_conflict(s, &u);
+	if (conflict) {
+		snprintf(why, sizeof(why), "%s= is a setting of the session, which has another value", conflict);
+		return tell_mount(url, -EINVAL, why);
 	}
-	*ret = m;
-	return 0;
+	return tell_mount(url, mount_in(s, &u, opts, ret, why, sizeof(why)), why);
+}
+
+int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
+{
+	char why[LT_ERROR_BYTES - 300] = "";
+	struct leat_session *s;
+	struct lt_url u;
+	int rc;
+
+	lt_thread_error()[0] = '\0';
+	rc = lt_url_parse(url, opts, &u, lt_thread_error(), LT_ERROR_BYTES);
+	if (rc)
+		return rc;
+	rc = lt_session_create(&u, opts, &s);
+	if (rc)
+		return tell_mount(url, rc, why);
+	rc = mount_in(s, &u, opts, ret, why, sizeof(why));
+	if (rc)
+		lt_session_destroy(s);
+	else
+		s->is_private = true;
+	return tell_mount(url, rc, why);
+}
+
+int leat_session_create(const struct leat_opts *opts, struct leat_session **ret)
+{
+	struct leat_opts o;
+	int rc;
+
+	lt_thread_error()[0] = '\0';
+	lt_opts_init(&o, opts);
+	lt_opts_finish(&o.url);
+	rc = lt_session_create(&o.url, opts, ret);
+	if (rc)
+		snprintf(lt_thread_error(), LT_ERROR_BYTES, "cannot create a session: %s", strerror(-rc));
+	return rc;
 }
 
 /* Commits and closes files that are still open. */
@@ -254,7 +329,8 @@ void leat_umount(struct leat *m)
 {
 	if (!m)
 		return;
-	leat_service_stop(m);
+	if (m->session->is_private)
+		leat_service_stop(m->session);
 	lt_sync_drain(m);
 	while (!list_is_empty(&m->files)) {
 		/* the application closes its files itself if it needs the result */

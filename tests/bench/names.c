@@ -298,7 +298,7 @@ static void run_leat(const struct way *w, struct slot *slots, unsigned depth)
 	for (unsigned i = 0; i < depth; i++)
 		start_next(&slots[i]);
 	while (run.busy) {
-		int n = leat_poll(w->m, -1);
+		int n = leat_poll(leat_session(w->m), -1);
 
 		if (n < 0) {
 			failed(n);

@@ -73,7 +73,7 @@ static void reader_open(struct reader *r, const struct way *w)
 	r->size = (uint64_t)st.st_size / MIB * MIB;
 	if (!r->size)
 		die(w->url, "shorter than 1 MiB");
-	if (leat_buf_alloc(r->m, MIB, &r->buf))
+	if (leat_buf_alloc(leat_session(r->m), MIB, &r->buf))
 		die(w->url, "no memory");
 	r->done = 0;
 }
@@ -81,7 +81,7 @@ static void reader_open(struct reader *r, const struct way *w)
 static void reader_close(struct reader *r)
 {
 	(void)leat_close(r->f);
-	leat_buf_free(r->m, r->buf);
+	leat_buf_free(leat_session(r->m), r->buf);
 	leat_umount(r->m);
 }
 

@@ -264,7 +264,7 @@ static struct result run_once(const char *export, uint32_t len, unsigned qd, boo
 			begin(&slots[i]);
 		}
 		while (r.out)
-			(void)leat_poll(m, -1);
+			(void)leat_poll(leat_session(m), -1);
 	}
 	cpu = cpu_now() - cpu;
 	start_ns = clock_now_ns() - start_ns;

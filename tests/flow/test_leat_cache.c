@@ -410,7 +410,7 @@ static void many_at_once(void **state)
 				assert_int_equal(leat_stat(a, "d/f", &mid), 0);
 		}
 		while (flying)
-			leat_poll(a, -1);
+			leat_poll(leat_session(a), -1);
 		assert_int_equal(leat_stat(a, "d/f", &st), 0);
 		assert_int_equal(st.st_size, (round + 1) * 5000);
 		assert_true(mid.st_size <= st.st_size);

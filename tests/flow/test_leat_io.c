@@ -175,8 +175,8 @@ static void leat_buffers(void **state)
 	void *buf;
 
 	(void)state;
-	assert_int_equal(leat_buf_alloc(m, 0, &buf), -EINVAL);
-	assert_int_equal(leat_buf_alloc(m, 3 << 20, &buf), 0);
+	assert_int_equal(leat_buf_alloc(leat_session(m), 0, &buf), -EINVAL);
+	assert_int_equal(leat_buf_alloc(leat_session(m), 3 << 20, &buf), 0);
 	memcpy(buf, big, 3 << 20);
 	assert_int_equal(leat_pwrite(f, buf, 3 << 20, 0), 3 << 20);
 	check_file("buf", big, 3 << 20);
@@ -187,8 +187,8 @@ static void leat_buffers(void **state)
 	assert_int_equal(((char *)buf)[5 + 1000001], 0);
 	assert_int_equal(leat_close(f), 0);
 	assert_int_equal(leat_unlink(m, "buf"), 0);
-	leat_buf_free(m, buf);
-	leat_buf_free(m, NULL);
+	leat_buf_free(leat_session(m), buf);
+	leat_buf_free(leat_session(m), NULL);
 }
 
 static void sequential(void **state)

@@ -293,10 +293,10 @@ static uint64_t sleeps_of(const char *options, int ms)
 	uint64_t before, after;
 
 	assert_int_equal(leat_null(m), 0);
-	while (leat_poll(m, 0) > 0)
+	while (leat_poll(leat_session(m), 0) > 0)
 		;
 	before = leat_flow_stat(m, "sleeps");
-	assert_int_equal(leat_poll(m, ms), 0);
+	assert_int_equal(leat_poll(leat_session(m), ms), 0);
 	after = leat_flow_stat(m, "sleeps");
 	leat_umount(m);
 	return after - before;
@@ -360,12 +360,12 @@ static void other_loop(void **state)
 		assert_int_equal(leat_aio_stat(m, i % 2 ? "/" : "/none", &st[i],
 					       (struct leat_cb){ count_fn, &c[i], count_free }), 0);
 	while (done < ARRAY_SIZE(c)) {
-		struct pollfd p = { .fd = leat_fd(m), .events = POLLIN };
+		struct pollfd p = { .fd = leat_fd(leat_session(m)), .events = POLLIN };
 
 		done = 0;
 		for (size_t i = 0; i < ARRAY_SIZE(c); i++)
 			done += c[i].free;
-		if (leat_poll(m, 0) == 0 && done < ARRAY_SIZE(c))
+		if (leat_poll(leat_session(m), 0) == 0 && done < ARRAY_SIZE(c))
 			assert_int_equal(poll(&p, 1, 30000), 1);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
@@ -504,9 +504,9 @@ static void *worker(void *arg)
 		bad += leat_unlink(shared, name) != 0;
 		leat_info(shared, &info);
 		bad += leat_stat_value(shared, "calls", &calls) != 0 || !calls;
-		bad += leat_buf_alloc(shared, 10000, &buf) != 0;
-		leat_buf_free(shared, buf);
-		bad += leat_poll(shared, 0) != -EBUSY;
+		bad += leat_buf_alloc(leat_session(shared), 10000, &buf) != 0;
+		leat_buf_free(leat_session(shared), buf);
+		bad += leat_poll(leat_session(shared), 0) != -EBUSY;
 	}
 	return (void *)(uintptr_t)bad;
 }
@@ -517,8 +517,8 @@ static void service_over(const char *url, const char *options)
 
 	shared = leat_flow_mount(url, options);
 	atomic_store(&callbacks, 0);
-	assert_int_equal(leat_service_start(shared), 0);
-	assert_int_equal(leat_service_start(shared), -EALREADY);
+	assert_int_equal(leat_service_start(leat_session(shared)), 0);
+	assert_int_equal(leat_service_start(leat_session(shared)), -EALREADY);
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, worker, (void *)i), 0);
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -527,13 +527,13 @@ static void service_over(const char *url, const char *options)
 		pthread_join(threads[i], &bad);
 		assert_null(bad);
 	}
-	leat_service_stop(shared);
-	leat_service_stop(shared);
+	leat_service_stop(leat_session(shared));
+	leat_service_stop(leat_session(shared));
 	/* taken back: the caller's again */
 	assert_int_equal(leat_null(shared), 0);
 	while (atomic_load(&callbacks) < THREADS * ROUNDS)
-		assert_true(leat_poll(shared, 1000) >= 0);
-	assert_int_equal(leat_service_start(shared), 0);
+		assert_true(leat_poll(leat_session(shared), 1000) >= 0);
+	assert_int_equal(leat_service_start(leat_session(shared)), 0);
 	assert_int_equal(leat_null(shared), 0);
 	leat_umount(shared); /* stops it */
 }
@@ -613,7 +613,7 @@ static void restart_in_mid_io(void **state)
 						 (struct leat_cb){ count_fn, &c[i], count_free }), 0);
 	}
 	while (done < 50) {
-		assert_true(leat_poll(m, -1) >= 0);
+		assert_true(leat_poll(leat_session(m), -1) >= 0);
 		done = 0;
 		for (size_t i = 0; i < ARRAY_SIZE(c); i++)
 			done += c[i].fn;
@@ -621,7 +621,7 @@ static void restart_in_mid_io(void **state)
 	leat_flow_stop(&flow);
 	leat_flow_start(&flow);
 	while (done < ARRAY_SIZE(c)) {
-		assert_true(leat_poll(m, -1) >= 0);
+		assert_true(leat_poll(leat_session(m), -1) >= 0);
 		done = 0;
 		for (size_t i = 0; i < ARRAY_SIZE(c); i++)
 			done += c[i].fn;

@@ -116,7 +116,7 @@ static void dropped_in_flight(void **state)
 	d = get(m, "d");
 	e = get(m, "e");
 	f = get(m, "e/f");
-	assert_int_equal(leat_service_start(m), 0);
+	assert_int_equal(leat_service_start(leat_session(m)), 0);
 	assert_int_equal(leat_aio_null(m, (struct leat_cb){ .fn = keep_thread }), 0);
 	sem_wait(&holding);
 	assert_int_equal(leat_aio_node_lookup(d, "x", &found, &st, to(&looked_up)), 0);
@@ -172,7 +172,7 @@ static void asynchronous(void **state)
 	assert_int_equal(link(at("d/f"), at("d/h")), 0);
 	d = get(m, "d");
 	f = get(m, "d/f");
-	assert_int_equal(leat_service_start(m), 0);
+	assert_int_equal(leat_service_start(leat_session(m)), 0);
 	assert_int_equal(leat_aio_node_get(m, "d/s", &made[0], to(&o[GET])), 0);
 	assert_int_equal(leat_aio_node_lookup(d, "s", &made[1], &st[0], to(&o[LOOKUP])), 0);
 	assert_int_equal(leat_aio_node_open(f, NULL, O_RDONLY, 0, &files[0], to(&o[OPEN])), 0);
@@ -381,7 +381,7 @@ static void threads(void **state)
 
 	(void)state;
 	shared = get(m, "");
-	assert_int_equal(leat_service_start(m), 0);
+	assert_int_equal(leat_service_start(leat_session(m)), 0);
 	for (unsigned i = 0; i < THREADS; i++) {
 		id[i] = i;
 		assert_int_equal(pthread_create(&thread[i], NULL, use_node, &id[i]), 0);

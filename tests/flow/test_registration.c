@@ -621,11 +621,11 @@ static void registered_memory(void **state)
 		int64_t result = -1;
 
 		if (service)
-			assert_int_equal(leat_service_start(m), 0);
-		assert_int_equal(leat_buf_register(NULL, mem, ROOM), -EINVAL);
-		assert_int_equal(leat_buf_register(m, mem, 0), -EINVAL);
-		assert_int_equal(leat_buf_register(m, mem, ROOM), 0);
-		assert_int_equal(leat_buf_register(m, mem + 5, 1), -EEXIST);
+			assert_int_equal(leat_service_start(leat_session(m)), 0);
+		assert_int_equal(leat_buf_register(leat_session(NULL), mem, ROOM), -EINVAL);
+		assert_int_equal(leat_buf_register(leat_session(m), mem, 0), -EINVAL);
+		assert_int_equal(leat_buf_register(leat_session(m), mem, ROOM), 0);
+		assert_int_equal(leat_buf_register(leat_session(m), mem + 5, 1), -EEXIST);
 		assert_int_equal(leat_open(m, "mine", O_RDWR | O_CREAT | O_TRUNC, 0600, &f), 0);
 		before = leat_flow_stat(m, "regs");
 		memcpy(mem, data, ROOM);
@@ -638,14 +638,14 @@ static void registered_memory(void **state)
 		memset(mem, 0, ROOM);
 		assert_int_equal(leat_aio_pread(f, mem, ROOM, 0,
 						(struct leat_cb){ on_read, &result, NULL }), 0);
-		assert_int_equal(leat_buf_unregister(m, mem), 0);
+		assert_int_equal(leat_buf_unregister(leat_session(m), mem), 0);
 		assert_memory_equal(mem, data, ROOM); /* it has waited for them, if not for the callback */
 		while (!service && result < 0)
-			leat_poll(m, -1);
+			leat_poll(leat_session(m), -1);
 		assert_int_equal(leat_close(f), 0);
 		assert_int_equal(result, ROOM);
-		assert_int_equal(leat_buf_unregister(m, mem), -ENOENT);
-		assert_int_equal(leat_buf_unregister(NULL, mem), -EINVAL);
+		assert_int_equal(leat_buf_unregister(leat_session(m), mem), -ENOENT);
+		assert_int_equal(leat_buf_unregister(leat_session(NULL), mem), -EINVAL);
 		leat_umount(m);
 		flow.m = NULL;
 		unmap_one(mem);

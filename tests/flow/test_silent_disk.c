@@ -311,7 +311,7 @@ static void soft_reads(struct nfs_peer *p, const struct how *how)
 	make_file(p, how->exp);
 	m = mount_at(p, how->exp, url);
 	f = open_file(m);
-	assert_int_equal(leat_buf_alloc(m, 2 * BYTES, &map), 0);
+	assert_int_equal(leat_buf_alloc(leat_session(m), 2 * BYTES, &map), 0);
 	mem = (uint8_t *)map + how->off;
 	memset(map, 0, 2 * BYTES);
 	disk_silence(AIO_MAX);
@@ -326,7 +326,7 @@ static void soft_reads(struct nfs_peer *p, const struct how *how)
 							(struct leat_cb){ .fn = on_part, .user_data = &parts[i] }), 0);
 		}
 		while (left)
-			assert_true(leat_poll(m, -1) >= 0);
+			assert_true(leat_poll(leat_session(m), -1) >= 0);
 		for (unsigned i = 0; i < PARTS; i++)
 			assert_int_equal(parts[i].result, -ETIMEDOUT);
 	} while (!disk_held() && m->timeo_ms < 20000);
@@ -350,7 +350,7 @@ static void soft_reads(struct nfs_peer *p, const struct how *how)
 	assert_int_not_equal(disk_speak(p), 0);
 	for (unsigned i = 0; i < PARTS; i++)
 		is_filled(parts[i].mem, how->len, parts[i].put);
-	leat_buf_free(m, map);
+	leat_buf_free(leat_session(m), map);
 	(void)leat_close(f);
 	leat_umount(m);
 	nfs_peer_start(p);
@@ -390,7 +390,7 @@ static void hard(void **state)
 	make_file(&p, CACHED);
 	m = mount_at(&p, CACHED, "timeo=300");
 	f = open_file(m);
-	assert_int_equal(leat_buf_alloc(m, BYTES, &map), 0);
+	assert_int_equal(leat_buf_alloc(leat_session(m), BYTES, &map), 0);
 	disk_silence(1);
 	assert_int_equal(leat_pread(f, map, BYTES, 0), BYTES);
 	assert_int_equal(disk_held(), 1);
@@ -399,7 +399,7 @@ static void hard(void **state)
 	memset(map, 1, BYTES);
 	assert_int_equal(disk_speak(&p), 1);
 	is_filled(map, BYTES, 1);
-	leat_buf_free(m, map);
+	leat_buf_free(leat_session(m), map);
 	(void)leat_close(f);
 	leat_umount(m);
 	nfs_peer_start(&p);
@@ -438,7 +438,7 @@ static void soft_write(struct nfs_peer *p, unsigned exp)
 	make_file(p, exp);
 	m = mount_at(p, exp, "retry=soft");
 	f = open_file(m);
-	assert_int_equal(leat_buf_alloc(m, BYTES, &map), 0);
+	assert_int_equal(leat_buf_alloc(leat_session(m), BYTES, &map), 0);
 	memset(map, 1, BYTES);
 	part.mem = map;
 	part.left = &left;
@@ -446,14 +446,14 @@ static void soft_write(struct nfs_peer *p, unsigned exp)
 	m->timeo_ms = 100;
 	assert_int_equal(leat_aio_pwrite(f, map, BYTES, 0, (struct leat_cb){ .fn = on_part, .user_data = &part }), 0);
 	while (left)
-		assert_true(leat_poll(m, -1) >= 0);
+		assert_true(leat_poll(leat_session(m), -1) >= 0);
 	assert_int_equal(part.result, -ETIMEDOUT);
 	assert_int_equal(disk_held(), 1);
 	m->timeo_ms = 60000;
 	assert_int_equal(disk_speak(p), 1);
 	is_in_file(p, exp, 1);
 	is_filled(map, BYTES, 2);
-	leat_buf_free(m, map);
+	leat_buf_free(leat_session(m), map);
 	nfs_peer_start(p);
 	(void)leat_close(f);
 	leat_umount(m);
@@ -489,7 +489,7 @@ static void nothing_grows(void **state)
 	make_file(&p, CACHED);
 	m = mount_at(&p, CACHED, "retry=soft");
 	f = open_file(m);
-	assert_int_equal(leat_buf_alloc(m, BYTES, &map), 0);
+	assert_int_equal(leat_buf_alloc(leat_session(m), BYTES, &map), 0);
 	part.mem = (uint8_t *)map + PART;
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < 4; i++) {
@@ -500,7 +500,7 @@ static void nothing_grows(void **state)
 			assert_int_equal(leat_aio_pread(f, part.mem, PART, 0,
 							(struct leat_cb){ .fn = on_part, .user_data = &part }), 0);
 			while (left)
-				assert_true(leat_poll(m, -1) >= 0);
+				assert_true(leat_poll(leat_session(m), -1) >= 0);
 			m->timeo_ms = 60000;
 			if (!part.result)
 				fail_msg("it was to time out");
@@ -521,7 +521,7 @@ static void nothing_grows(void **state)
 			more = fds;
 		assert_int_equal(fds, more);
 	}
-	leat_buf_free(m, map);
+	leat_buf_free(leat_session(m), map);
 	(void)leat_close(f);
 	leat_umount(m);
 	nfs_peer_destroy(&p);

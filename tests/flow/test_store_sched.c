@@ -135,8 +135,8 @@ static void close_all(void)
 static void poll_all(void)
 {
 	for (unsigned i = 0; i < READERS; i++)
-		(void)leat_poll(readers[i].m, 0);
-	(void)leat_poll(long_m, 0);
+		(void)leat_poll(leat_session(readers[i].m), 0);
+	(void)leat_poll(leat_session(long_m), 0);
 }
 
 static void on_read(void *expected, int64_t result)

@@ -124,7 +124,7 @@ static void attack_slow(struct attack_run *r)
 	struct leat *m = read_into_own(r, &f, &out);
 
 	while (m && !run_over(r)) {
-		(void)leat_poll(m, 0);
+		(void)leat_poll(leat_session(m), 0);
 		run_nap(r, 1 + run_rand(r, 50));
 	}
 	snprintf(r->said, sizeof(r->said), "%u reads came, %u failed", done, failed);
@@ -156,12 +156,12 @@ static void attack_churn(struct attack_run *r)
 		if (!m)
 			continue;
 		n++;
-		if (run_rand(r, 2) && !leat_buf_alloc(m, 4 * IO_BYTES, &buf) &&
+		if (run_rand(r, 2) && !leat_buf_alloc(leat_session(m), 4 * IO_BYTES, &buf) &&
 		    !leat_open(m, "/big", O_RDONLY, 0, &f)) {
 			(void)read_many(r, f, buf, 4, &out);
 			shutdown(tamper_sock(), SHUT_RDWR);
 			while (out && !run_over(r))
-				(void)leat_poll(m, 10);
+				(void)leat_poll(leat_session(m), 10);
 			(void)leat_close(f);
 		}
 		leat_umount(m);
@@ -228,7 +228,7 @@ static void talk_on(struct attack_run *r, const char *options)
 		if (!m)
 			break;
 		mounts++;
-		if ((run_rand(r, 2) ? leat_buf_alloc(m, IO_BYTES, &buf) : -1) < 0)
+		if ((run_rand(r, 2) ? leat_buf_alloc(leat_session(m), IO_BYTES, &buf) : -1) < 0)
 			buf = NULL;
 		if (!leat_open(m, "/big", O_RDONLY, 0, &f)) {
 			uint8_t *own = buf ? NULL : malloc(IO_BYTES);
@@ -238,7 +238,7 @@ static void talk_on(struct attack_run *r, const char *options)
 			(void)leat_close(f);
 			free(own);
 		}
-		leat_buf_free(m, buf);
+		leat_buf_free(leat_session(m), buf);
 		leat_umount(m);
 	}
 	snprintf(r->said, sizeof(r->said), "%u mounts, %u calls succeeded, %u failed", mounts, done, failed);
@@ -284,12 +284,12 @@ static void attack_regions(struct attack_run *r)
 	struct leat_file *f;
 	void *buf;
 
-	if (!m || !n || leat_buf_alloc(m, bytes, &buf) || leat_open(m, "/big", O_RDONLY, 0, &f))
+	if (!m || !n || leat_buf_alloc(leat_session(m), bytes, &buf) || leat_open(m, "/big", O_RDONLY, 0, &f))
 		return;
 	while (!run_over(r) && failed < 4 * n) {
 		if (out < n / 2)
 			(void)read_many(r, f, buf, n - out, &out);
-		(void)leat_poll(m, 1);
+		(void)leat_poll(leat_session(m), 1);
 		(void)madvise((uint8_t *)buf + (size_t)run_rand(r, n) * IO_BYTES, IO_BYTES, MADV_REMOVE);
 	}
 	snprintf(r->said, sizeof(r->said), "%u reads came, %u failed", done, failed);
@@ -305,7 +305,7 @@ static void attack_flood(struct attack_run *r)
 	struct leat_file *f;
 	void *buf;
 
-	if (!m || leat_buf_alloc(m, IO_BYTES, &buf) || leat_open(m, "/big", O_RDONLY, 0, &f))
+	if (!m || leat_buf_alloc(leat_session(m), IO_BYTES, &buf) || leat_open(m, "/big", O_RDONLY, 0, &f))
 		return;
 	while (!run_over(r)) {
 		struct leat_cb cb = { .fn = on_done, .user_data = &out };
@@ -313,7 +313,7 @@ static void attack_flood(struct attack_run *r)
 		int rc;
 
 		while (out >= 4 * IN_FLIGHT && !run_over(r))
-			(void)leat_poll(m, 10);
+			(void)leat_poll(leat_session(m), 10);
 		snprintf(path, sizeof(path), "/area/x%d-%u", (int)getpid(), n % 64);
 		snprintf(to, sizeof(to), "/area/y%d-%u", (int)getpid(), n % 64);
 		out++;
@@ -363,7 +363,7 @@ static void attack_memfds(struct attack_run *r)
 		m = mount_patiently(r, "");
 		if (!m)
 			break;
-		if (!leat_buf_alloc(m, MEMFD_BYTES, &buf) && !leat_open(m, "/big", O_RDONLY, 0, &f))
+		if (!leat_buf_alloc(leat_session(m), MEMFD_BYTES, &buf) && !leat_open(m, "/big", O_RDONLY, 0, &f))
 			count_call(leat_pread(f, buf, IO_BYTES, 0));
 		swapped++;
 		if (f)

@@ -214,7 +214,7 @@ static int until_it_ends(const char *url, const char *name, const char *what)
 		begin(&slots[i]);
 	}
 	while (work.out)
-		(void)leat_poll(m, -1);
+		(void)leat_poll(leat_session(m), -1);
 	printf("disks: %lu good, then error %d (%s)\n", work.good, -work.err, strerror(-work.err));
 	(void)leat_close(work.f); /* what was not stable has nowhere to go */
 	leat_umount(m);

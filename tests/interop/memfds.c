@@ -47,7 +47,7 @@ static int read_all(const char *url)
 			fprintf(stderr, "memfds: %s: %s\n", url, leat_error(NULL));
 			return 1;
 		}
-		if (!leat_buf_alloc(m, MEM_BYTES, &buf) && !leat_open(m, "/small", O_RDONLY, 0, &file))
+		if (!leat_buf_alloc(leat_session(m), MEM_BYTES, &buf) && !leat_open(m, "/small", O_RDONLY, 0, &file))
 			n = leat_pread(file, buf, BYTES, 0);
 		printf("%s: %zd %s\n", memfd_menu_name(kind), n, n < 0 ? leat_error(m) : "");
 		fflush(stdout);

@@ -110,7 +110,7 @@ static int credits(struct leat *m, unsigned want)
 		rc = leat_aio_pread(f, mem + (size_t)i * READ_BYTES, READ_BYTES,
 				    (uint64_t)i * READ_BYTES, cb);
 	while (!rc && arrived < READS)
-		if (leat_poll(m, -1) < 0)
+		if (leat_poll(leat_session(m), -1) < 0)
 			rc = -EIO;
 	if (!rc)
 		rc = (int)first_error;
@@ -138,7 +138,7 @@ static int hold(struct leat *m, unsigned want)
 	if (say("mounted"))
 		return 1;
 	while (poll(&in, 1, 0) == 0)
-		if (leat_poll(m, 100) < 0)
+		if (leat_poll(leat_session(m), 100) < 0)
 			return fail("poll", 0, 0);
 	return 0;
 }

@@ -6,7 +6,7 @@
  * Operation:  The URL's last component is the file, what is before it is mounted. Reads, writes,
  *             fsync, stat and truncate are asynchronous; callbacks run in wait(), or while something
  *             synchronous waits.
- * Memory:     struct remote, gone with destroy(). alloc() is leat_buf_alloc().
+ * Memory:     struct remote, gone with destroy(). alloc() is leat_buf_alloc(leat_session()).
  * Threads:    One.
  * Errors:     Those of libleat; why() is its own text.
  */
@@ -107,7 +107,7 @@ static int remote_start(struct back *b, struct back_io *io)
 
 static int remote_wait(struct back *b)
 {
-	int rc = leat_poll(remote(b)->m, -1);
+	int rc = leat_poll(leat_session(remote(b)->m), -1);
 
 	return rc < 0 && rc != -EINTR ? rc : 0;
 }
@@ -119,12 +119,12 @@ static int remote_unlink(struct back *b)
 
 static int remote_alloc(struct back *b, size_t bytes, void **ret)
 {
-	return leat_buf_alloc(remote(b)->m, bytes, ret);
+	return leat_buf_alloc(leat_session(remote(b)->m), bytes, ret);
 }
 
 static void remote_free(struct back *b, void *mem)
 {
-	leat_buf_free(remote(b)->m, mem);
+	leat_buf_free(leat_session(remote(b)->m), mem);
 }
 
 static const char *remote_why(struct back *b)

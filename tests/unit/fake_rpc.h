@@ -261,18 +261,22 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 /* A mount with @conns connections, as leat_mount() would have left it. */
 static struct leat *fake_mount(unsigned conns)
 {
+	const struct rpcrdma_addr named = { .transport = RPCRDMA_TCP, .host = "fake" };
+	struct leat_session *session;
 	struct leat *m;
 	char why[256];
 	struct lt_url url;
 
 	memset(&fake, 0, sizeof(fake));
 	assert_int_equal(lt_url_parse("tcp://fake/export", NULL, &url, why, sizeof(why)), 0);
-	assert_int_equal(lt_handle_create(&url, NULL, &m), 0);
+	assert_int_equal(lt_session_create(&url, NULL, &session), 0);
+	assert_int_equal(lt_handle_create(session, &url, &named, NULL, &m), 0);
+	session->is_private = true;
 	for (unsigned i = 0; i < conns; i++) {
 		fake_clnts[i].index = i;
-		m->clnt[i] = &fake_clnts[i];
+		m->server->clnt[i] = &fake_clnts[i];
 	}
-	m->clnts = conns;
+	m->server->clnts = conns;
 	m->rsize = m->wsize = 4096;
 	m->dirsize = 65536;
 	m->root.len = 4;

@@ -398,7 +398,7 @@ static void in_flight(void **state)
 	assert_null(leat_dir_entry(d, 0));
 	assert_int_equal(told.times, 0);
 	while (!told.times)
-		leat_poll(m, 0);
+		leat_poll(leat_session(m), 0);
 	assert_int_equal(told.result, PER_REPLY);
 	check_entry(leat_dir_entry(d, 0), 7, true);
 
@@ -406,13 +406,13 @@ static void in_flight(void **state)
 	assert_int_equal(leat_aio_dir_read(d, 14, cb), 0);
 	leat_closedir(d);
 	while (told.times < 2)
-		leat_poll(m, 0);
+		leat_poll(leat_session(m), 0);
 	assert_int_equal(told.result, -ECANCELED);
 	assert_int_equal(leat_opendir(m, "/", &d), 0);
 	assert_int_equal(leat_aio_dir_read(d, 0, cb), 0);
 	leat_closedir(d);
 	while (told.times < 3)
-		leat_poll(m, 0);
+		leat_poll(leat_session(m), 0);
 	assert_int_equal(told.times, 3);
 }
 

@@ -158,10 +158,10 @@ static void other_rules(void **state)
 
 	doctor_judge_huge("madvise", 4096, 4096, 4096, &f);
 	assert_int_equal(f.verdict, DOCTOR_OK);
-	assert_non_null(strstr(f.text, "leat_buf_alloc() too"));
+	assert_non_null(strstr(f.text, "leat_buf_alloc(leat_session()) too"));
 	doctor_judge_huge("madvise", 4096, 2048, 4096, &f);
 	assert_int_equal(f.verdict, DOCTOR_SLOWER);
-	assert_non_null(strstr(f.text, "leat_buf_alloc() only 2048"));
+	assert_non_null(strstr(f.text, "leat_buf_alloc(leat_session()) only 2048"));
 	doctor_judge_huge("never", 0, 4096, 4096, &f);
 	assert_int_equal(f.verdict, DOCTOR_SLOWER);
 	assert_non_null(strstr(f.text, "of small pages"));

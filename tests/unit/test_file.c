@@ -217,7 +217,7 @@ static void write_during_commit(void **state)
 	assert_int_equal(leat_aio_fsync(f, (struct leat_cb){ note, &fsynced, NULL }), 0);
 	assert_int_equal(leat_aio_pwrite(f, "x", 1, 9, (struct leat_cb){ note, &wrote, NULL }), 0);
 	while (fsynced)
-		leat_poll(m, -1);
+		leat_poll(leat_session(m), -1);
 	assert_int_equal(wrote, 1);
 	assert_int_equal(leat_close(f), 0);
 	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 2);
@@ -232,7 +232,7 @@ static void closed_early(void **state)
 	assert_int_equal(leat_aio_pwrite(f, "abcd", 4, 0, (struct leat_cb){ note, &wrote, NULL }), 0);
 	assert_int_equal(leat_aio_close(f, (struct leat_cb){ note, &closed, NULL }), 0);
 	while (closed < 0) {
-		leat_poll(m, -1);
+		leat_poll(leat_session(m), -1);
 		assert_true(closed < 0 || wrote == 4);
 	}
 	assert_int_equal(closed, 0);
@@ -342,7 +342,7 @@ static void write_among_reads(bool quiet)
 	for (; pos < 10 * sizeof(buf); pos += sizeof(buf))
 		check_read(buf, sizeof(buf), pos, sizeof(buf));
 	while (quiet && fake.count)
-		leat_poll(m, -1);
+		leat_poll(leat_session(m), -1);
 	assert_int_equal(leat_aio_pwrite(f, "abc", 3, 0, (struct leat_cb){ note, &wrote, NULL }), 0);
 	fake.pick = pick_last;
 	for (; pos < 20 * sizeof(buf); pos += sizeof(buf))
@@ -350,7 +350,7 @@ static void write_among_reads(bool quiet)
 	assert_int_equal(wrote, -1);
 	fake.pick = NULL;
 	while (wrote < 0)
-		leat_poll(m, -1);
+		leat_poll(leat_session(m), -1);
 	for (; pos < 30 * sizeof(buf); pos += sizeof(buf))
 		check_read(buf, sizeof(buf), pos, sizeof(buf));
 }

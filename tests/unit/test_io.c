@@ -389,21 +389,21 @@ static void callbacks(void **state)
 	size = 1;
 	assert_int_equal(leat_aio_pread(f, &byte, 1, 0, cb), 0);
 	assert_int_equal(c.fn, 0);
-	assert_true(leat_poll(m, -1) > 0);
+	assert_true(leat_poll(leat_session(m), -1) > 0);
 	assert_true(c.fn == 1 && c.free == 1 && c.result == 1);
 
 	/* nothing to send: still not from inside the call */
 	c = (struct count){ 0 };
 	assert_int_equal(leat_aio_pread(f, &byte, 0, 0, cb), 0);
 	assert_int_equal(c.fn, 0);
-	assert_true(leat_poll(m, 0) > 0);
+	assert_true(leat_poll(leat_session(m), 0) > 0);
 	assert_true(c.fn == 1 && c.free == 1 && c.result == 0);
 
 	/* refused at once: free only */
 	c = (struct count){ 0 };
 	assert_int_equal(leat_aio_pread(f, &byte, 1, UINT64_MAX, cb), -EINVAL);
 	assert_true(c.fn == 0 && c.free == 1);
-	assert_int_equal(leat_poll(m, 0), 0);
+	assert_int_equal(leat_poll(leat_session(m), 0), 0);
 }
 
 static void wait_inside(void *arg, int64_t result)
@@ -416,7 +416,7 @@ static void wait_inside(void *arg, int64_t result)
 	assert_int_equal(leat_write(f, &byte, 1), -EDEADLK);
 	assert_int_equal(leat_lseek(f, 0, SEEK_SET), -EDEADLK);
 	assert_int_equal(leat_lseek(f, 0, SEEK_END), -EDEADLK);
-	assert_int_equal(leat_poll(m, 0), -EDEADLK);
+	assert_int_equal(leat_poll(leat_session(m), 0), -EDEADLK);
 	(*(unsigned *)arg)++;
 }
 
@@ -431,7 +431,7 @@ static void no_waiting_inside(void **state)
 	assert_int_equal(leat_aio_pread(f, &byte, 1, 0,
 					(struct leat_cb){ wait_inside, &ran, NULL }), 0);
 	while (!ran)
-		assert_true(leat_poll(m, -1) > 0);
+		assert_true(leat_poll(leat_session(m), -1) > 0);
 	assert_int_equal(leat_pread(f, &byte, 1, 0), 1);
 
 	/* the callback runs while this thread waits inside leat_read(), which owns the position */
@@ -441,7 +441,7 @@ static void no_waiting_inside(void **state)
 					(struct leat_cb){ wait_inside, &ran, NULL }), 0);
 	assert_int_equal(leat_read(f, &byte, 1), 1);
 	while (!ran)
-		assert_true(leat_poll(m, -1) > 0);
+		assert_true(leat_poll(leat_session(m), -1) > 0);
 	(void)alarm(0);
 	assert_int_equal(leat_lseek(f, 0, SEEK_CUR), 1);
 }

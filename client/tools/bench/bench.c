@@ -321,7 +321,7 @@ static const struct opt opts[] = {
 	{ "size", "BYTES", "1G", "part of the file that is used", NULL, OPT_SIZE, 0, AT(size), .max = UINT64_MAX },
 	{ "seconds", "TIME", "5s", "how long to run", NULL, OPT_TIME, 0, AT(seconds), .min = 1, .max = 86400,
 	  .unit = NS_PER_S, .bare = NS_PER_S },
-	{ "buf", "HOW", "leat", "buffers of leat_buf_alloc(), or of the C library", "leat malloc", OPT_WORD, 0,
+	{ "buf", "HOW", "leat", "buffers of leat_buf_alloc(leat_session()), or of the C library", "leat malloc", OPT_WORD, 0,
 	  AT(malloc_buf) },
 	TOOL_FLAG(0, "sync", struct bench_plan, sync, "each write is stable on its own"),
 	TOOL_FLAG(0, "overwrite", struct bench_plan, overwrite, "permit overwriting an existing file"),

@@ -54,7 +54,7 @@ static int fill(struct leat *m, struct leat_file *f, uint64_t size)
 	uint64_t *buf;
 	int rc;
 
-	rc = leat_buf_alloc(m, FILL_BYTES, (void **)&buf);
+	rc = leat_buf_alloc(leat_session(m), FILL_BYTES, (void **)&buf);
 	if (rc)
 		return rc;
 	for (uint64_t off = 0; !rc && off < size; off += FILL_BYTES) {
@@ -67,7 +67,7 @@ static int fill(struct leat *m, struct leat_file *f, uint64_t size)
 		if (n != (ssize_t)len)
 			rc = n < 0 ? (int)n : -EIO;
 	}
-	leat_buf_free(m, buf);
+	leat_buf_free(leat_session(m), buf);
 	return rc;
 }
 

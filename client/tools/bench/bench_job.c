@@ -6,7 +6,7 @@
  * Operation:  A slot is one request in flight with its buffer. When the request ends, its callback records
  *             the latency and starts the next one, until the deadline. A meta slot repeats create, close,
  *             stat, unlink with its own file names; close is not counted.
- * Memory:     Buffers from leat_buf_alloc() or malloc(), as requested.
+ * Memory:     Buffers from leat_buf_alloc(leat_session()) or malloc(), as requested.
  * Threads:    One per job; the job's data belongs to that thread until it ends.
  * Errors:     The first is kept in the job with its text. The job then waits for requests in flight and
  *             still passes its barriers, so that other threads do not hang. If the user interrupts it and
@@ -202,7 +202,7 @@ static int alloc_mem(struct bench_job *job)
 	job->stride = (job->plan->block + 4095) & ~(size_t)4095;
 	if (!mul_size(job->plan->qd, job->stride, &bytes))
 		return -ENOMEM;
-	return leat_buf_alloc(job->m, bytes, &job->mem);
+	return leat_buf_alloc(leat_session(job->m), bytes, &job->mem);
 }
 
 static int alloc_slots(struct bench_job *job)
@@ -242,7 +242,7 @@ static void free_slots(struct bench_job *job)
 		return;
 	for (unsigned i = 0; job->plan->malloc_buf && i < job->plan->qd; i++)
 		free(job->slots[i].buf);
-	leat_buf_free(job->m, job->mem);
+	leat_buf_free(leat_session(job->m), job->mem);
 	free(job->slots);
 }
 
@@ -270,7 +270,7 @@ static void work(struct bench_job *job)
 	for (unsigned i = 0; i < plan->qd; i++)
 		start(&job->slots[i]);
 	while (job->busy) {
-		rc = leat_poll(job->m, LOOK_MS);
+		rc = leat_poll(leat_session(job->m), LOOK_MS);
 		if (rc < 0) {
 			job_fail(job, rc);
 			break;

@@ -10,7 +10,7 @@
  *             full, then for the requested time.
  * Memory:     The buffers. In the program's own memory, all pages are touched before timing, and a gap
  *             page separates buffers, because neighbors are registered together. With `slab`
- *             leat_buf_register() registers them beforehand, with `arena` they come from leat_buf_alloc().
+ *             leat_buf_register(leat_session()) registers them beforehand, with `arena` they come from leat_buf_alloc(leat_session()).
  * Threads:    One per job, synchronized at two barriers. Each measures the time and the processor time of
  *             the whole process itself, because a thread that waits for the jobs may wake late.
  * Errors:     A failed job still passes its barriers; the reason of the first one is reported.
@@ -44,7 +44,7 @@ struct reg_job {
 	struct leat_file *f;
 	uint8_t *mem;
 	uint64_t mem_bytes;
-	bool is_leat_mem;  /* from leat_buf_alloc() */
+	bool is_leat_mem;  /* from leat_buf_alloc(leat_session()) */
 
 	uint64_t random;
 	unsigned next, recent[RECENT], nrecent, at;
@@ -87,7 +87,7 @@ static int get_memory(struct reg_job *job)
 	int rc = 0;
 
 	if (is_strategy(job, "arena")) {
-		rc = leat_buf_alloc(job->m, job->mem_bytes, (void **)&job->mem);
+		rc = leat_buf_alloc(leat_session(job->m), job->mem_bytes, (void **)&job->mem);
 		job->is_leat_mem = !rc;
 	} else {
 		job->mem = mmap(NULL, job->mem_bytes, PROT_READ | PROT_WRITE,
@@ -101,7 +101,7 @@ static int get_memory(struct reg_job *job)
 		return rc;
 	memset(job->mem, (int)job->number + 1, job->mem_bytes);
 	if (is_strategy(job, "slab"))
-		rc = leat_buf_register(job->m, job->mem, job->mem_bytes);
+		rc = leat_buf_register(leat_session(job->m), job->mem, job->mem_bytes);
 	return rc;
 }
 
@@ -110,11 +110,11 @@ static void put_memory(struct reg_job *job)
 	if (!job->mem)
 		return;
 	if (job->is_leat_mem) {
-		leat_buf_free(job->m, job->mem);
+		leat_buf_free(leat_session(job->m), job->mem);
 		return;
 	}
 	if (is_strategy(job, "slab"))
-		(void)leat_buf_unregister(job->m, job->mem); /* may not be registered */
+		(void)leat_buf_unregister(leat_session(job->m), job->mem); /* may not be registered */
 	munmap(job->mem, job->mem_bytes);
 }
 

@@ -8,9 +8,9 @@
  *             I/O on local files is synchronous, so a slot may go through all states inside fill(). Reads
  *             are issued up to the expected size of the file, then one at a time until a short read marks
  *             the end.
- * Memory:     Slots and buffers live as long as the copier. Buffers come from leat_buf_alloc(), so that
+ * Memory:     Slots and buffers live as long as the copier. Buffers come from leat_buf_alloc(leat_session()), so that
  *             data moves between the server's disk and the local read() or write() without further copies.
- * Threads:    One for each copier; callbacks run inside leat_poll().
+ * Threads:    One for each copier; callbacks run inside leat_poll(leat_session()).
  * Errors:     The first one is kept, no new I/O starts, I/O in flight is waited for.
  */
 #include <errno.h>
@@ -89,7 +89,7 @@ int copier_create(struct leat *from, struct leat *to, struct progress *progress,
 	c->in_place = -1;
 	stride = (c->block + 4095) & ~(size_t)4095;
 	if (c->buf_m)
-		rc = leat_buf_alloc(c->buf_m, SLOTS * stride, &c->mem);
+		rc = leat_buf_alloc(leat_session(c->buf_m), SLOTS * stride, &c->mem);
 	else
 		rc = -posix_memalign(&c->mem, 4096, SLOTS * stride);
 	if (rc) {
@@ -110,7 +110,7 @@ void copier_destroy(struct copier *c)
 	if (!c || c->busy)
 		return;
 	if (c->buf_m)
-		leat_buf_free(c->buf_m, c->mem);
+		leat_buf_free(leat_session(c->buf_m), c->mem);
 	else
 		free(c->mem);
 	free(c);
@@ -354,15 +354,15 @@ static int wait_some(struct copier *c)
 	int ran, rc;
 
 	if (!b || a == b)
-		return leat_poll(a, -1);
-	ran = leat_poll(a, 0);
+		return leat_poll(leat_session(a), -1);
+	ran = leat_poll(leat_session(a), 0);
 	if (ran < 0)
 		return ran;
-	rc = leat_poll(b, 0);
+	rc = leat_poll(leat_session(b), 0);
 	if (rc < 0 || rc + ran > 0)
 		return rc;
-	fds[0] = (struct pollfd){ .fd = leat_fd(a), .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = leat_fd(b), .events = POLLIN };
+	fds[0] = (struct pollfd){ .fd = leat_fd(leat_session(a)), .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = leat_fd(leat_session(b)), .events = POLLIN };
 	if (poll(fds, 2, -1) < 0 && errno != EINTR)
 		return -errno;
 	return 0;

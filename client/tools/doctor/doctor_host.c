@@ -115,7 +115,7 @@ static uint64_t pool_kib(void)
 	return kib;
 }
 
-/* Allocates memory as leat_buf_alloc() does. */
+/* Allocates memory as leat_buf_alloc(leat_session()) does. */
 static uint64_t buf_kib(void)
 {
 	int fd = memfd_create("leat-doctor", MFD_CLOEXEC);

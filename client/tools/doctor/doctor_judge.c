@@ -155,7 +155,7 @@ void doctor_judge_memlock(uint64_t limit, bool privileged, bool has_device, stru
 
 void doctor_judge_ptrace(int scope, bool privileged, struct doctor_finding *f)
 {
-	static const char instead[] = "on the local fabric memory that is not of leat_buf_alloc() takes "
+	static const char instead[] = "on the local fabric memory that is not of leat_buf_alloc(leat_session()) takes "
 				      "one more copy";
 	char yama[48] = "no Yama";
 
@@ -186,12 +186,12 @@ void doctor_judge_huge(const char *anon, uint64_t pool_kib, uint64_t buf_kib, ui
 			    asked, (unsigned long long)pool_kib);
 	else if (buf_kib < asked_kib)
 		doctor_find(f, DOCTOR_SLOWER, "transparent huge pages: %s; a trial of %llu KiB is huge, but "
-			    "of as much of leat_buf_alloc() only %llu: disks read into single pages of it "
+			    "of as much of leat_buf_alloc(leat_session()) only %llu: disks read into single pages of it "
 			    "(Linux before 6.1, or no room for huge pages)", anon, asked,
 			    (unsigned long long)buf_kib);
 	else
 		doctor_find(f, DOCTOR_OK, "transparent huge pages: %s; a trial of %llu KiB is huge, of "
-			    "leat_buf_alloc() too; nr_hugepages is not needed", anon, asked);
+			    "leat_buf_alloc(leat_session()) too; nr_hugepages is not needed", anon, asked);
 }
 
 void doctor_judge_files(uint64_t soft, uint64_t hard, struct doctor_finding *f)

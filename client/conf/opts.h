@@ -20,6 +20,11 @@ struct leat_opts {
 	void *away_ctx;
 };
 
+#define LT_ERROR_BYTES 1024
+
+/** lt_thread_error - returns the text of leat_error(NULL), in LT_ERROR_BYTES bytes */
+char *lt_thread_error(void);
+
 /** lt_url_opts - returns the options of a URL; @ret_n: their number */
 const struct opt *lt_url_opts(size_t *ret_n);
 

@@ -16,6 +16,7 @@
 
 #define LT_PATH_MAX 4096 /* with its NUL, as PATH_MAX */
 #define LT_CONNS_MAX 16
+#define LT_SPIN_US_DEFAULT 50u
 
 #define LT_REFUSED_MAX 8
 

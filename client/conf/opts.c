@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handle.h"
 #include "opts.h"
 
 static int set_registration(const struct opt *o, void *to, const char *text, char *why, size_t cap)
@@ -203,6 +202,13 @@ void leat_opts_destroy(struct leat_opts *o)
 		return;
 	free(o->capture);
 	free(o);
+}
+
+char *lt_thread_error(void)
+{
+	static _Thread_local char text[LT_ERROR_BYTES];
+
+	return text;
 }
 
 int leat_set(struct leat_opts *o, const char *name, const char *value)

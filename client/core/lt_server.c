@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * lt_server.c - finds, creates and releases servers of a session
+ *
+ * Operation:  A mount asks lt_server_get() for its server. If the session is connected to the same address with the
+ *             same settings, the mount shares these connections, their credits and their XIDs. Otherwise choose.c
+ *             connects a new server, and lt_server_share() makes it available to later mounts.
+ * Memory:     A server lives until its last mount ends.
+ * Threads:    The owner's.
+ * Errors:     -ENOMEM only.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "lt_server.h"
+#include "sync.h"
+
+/* Adds the first of the process's groups; AUTH_SYS limits their number. getgroups() returns all groups or none. */
+static int add_groups(struct rpcrdma_cred *cred)
+{
+	int n = getgroups(0, NULL);
+	gid_t *groups = calloc((size_t)MAX(n, 0) + 1, sizeof(*groups));
+
+	if (!groups)
+		return -ENOMEM;
+	n = getgroups(MAX(n, 0), groups);
+	for (int i = 0; i < n && cred->ngids < ARRAY_SIZE(cred->gids); i++)
+		cred->gids[cred->ngids++] = groups[i];
+	free(groups);
+	return 0;
+}
+
+/* Fills the AUTH_SYS credentials of this process. The stamp distinguishes two servers of one host in the server's
+ * duplicate request cache. */
+static int fill_cred(struct rpcrdma_cred *cred, const struct lt_url *u)
+{
+	if (getrandom(&cred->stamp, sizeof(cred->stamp), 0) != sizeof(cred->stamp))
+		cred->stamp = (uint32_t)getpid();
+	if (gethostname(cred->machine, sizeof(cred->machine) - 1) < 0)
+		strcpy(cred->machine, "unknown");
+	cred->uid = u->has_uid ? u->uid : geteuid();
+	cred->gid = u->has_gid ? u->gid : getegid();
+	if (u->has_uid || u->has_gid)
+		return 0; /* another user: the groups of this process do not apply */
+	return add_groups(cred);
+}
+
+static bool same_address(const struct rpcrdma_addr *a, const struct rpcrdma_addr *b)
+{
+	return a->transport == b->transport && a->port == b->port && !strcmp(a->host, b->host);
+}
+
+/* Would the connections of @a serve @b as well? The process may have changed its identity since @a connected. */
+static bool same_settings(const struct lt_url *a, const struct lt_url *b)
+{
+	return a->scheme == b->scheme && a->conns == b->conns && a->credits == b->credits &&
+	       a->inline_bytes == b->inline_bytes && a->timeo_ms == b->timeo_ms && a->modes == b->modes &&
+	       a->fast_write_bytes == b->fast_write_bytes && a->bounce_bytes == b->bounce_bytes &&
+	       a->no_bounce == b->no_bounce && a->reg_entries == b->reg_entries && a->reg_bytes == b->reg_bytes &&
+	       a->dirty_watermark == b->dirty_watermark && a->socket_uid == b->socket_uid &&
+	       !strcmp(a->registration, b->registration) && !strcmp(a->monitor, b->monitor);
+}
+
+static bool same_identity(const struct rpcrdma_cred *a, const struct rpcrdma_cred *b)
+{
+	return a->uid == b->uid && a->gid == b->gid && a->ngids == b->ngids &&
+	       !memcmp(a->gids, b->gids, a->ngids * sizeof(a->gids[0]));
+}
+
+int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct rpcrdma_addr *named, bool watched,
+		  struct lt_server **ret)
+{
+	struct rpcrdma_cred cred = { 0 };
+	struct lt_server *srv;
+	int rc = fill_cred(&cred, u);
+
+	if (rc)
+		return rc;
+	list_for_each(node, &s->servers) {
+		srv = list_entry(node, struct lt_server, link);
+		if (same_address(&srv->named, named) && same_settings(&srv->url, u) && srv->watched == watched &&
+		    same_identity(&srv->cred, &cred)) {
+			srv->refs++;
+			*ret = srv;
+			return 0;
+		}
+	}
+	srv = calloc(1, sizeof(*srv));
+	if (!srv)
+		return -ENOMEM;
+	srv->session = s;
+	srv->refs = 1;
+	srv->url = *u;
+	srv->named = srv->addr = *named;
+	srv->cred = cred;
+	srv->watched = watched;
+	list_init(&srv->link);
+	list_init(&srv->mounts);
+	*ret = srv;
+	return 0;
+}
+
+static void share(void *of, void *arg)
+{
+	struct lt_server *s = of;
+
+	(void)arg;
+	if (!list_is_linked(&s->link))
+		list_add_tail(&s->session->servers, &s->link);
+}
+
+void lt_server_share(struct lt_server *s)
+{
+	(void)lt_sync_run(s->session, share, s, NULL);
+}
+
+void lt_server_put(struct lt_server *s)
+{
+	if (!s || --s->refs)
+		return;
+	for (unsigned i = s->clnts; i-- > 0;)
+		rpcrdma_clnt_destroy(s->clnt[i]);
+	list_del(&s->link);
+	free(s);
+}
+
+struct open_conn {
+	const struct rpcrdma_clnt_attr *attr;
+	struct rpcrdma_clnt **ret;
+	int err;
+};
+
+static void open_conn(void *of, void *arg)
+{
+	struct lt_server *s = of;
+	struct open_conn *o = arg;
+
+	o->err = rpcrdma_clnt_create(s->session->engine, o->attr, o->ret);
+}
+
+int lt_server_open(struct lt_server *s, const struct rpcrdma_clnt_attr *attr, struct rpcrdma_clnt **ret)
+{
+	struct open_conn o = { .attr = attr, .ret = ret };
+	int rc = lt_sync_run(s->session, open_conn, s, &o);
+
+	return rc ? rc : o.err;
+}
+
+static void close_conn(void *of, void *arg)
+{
+	(void)arg;
+	rpcrdma_clnt_destroy(of);
+}
+
+void lt_server_close(struct lt_server *s, struct rpcrdma_clnt *c)
+{
+	(void)lt_sync_run(s->session, close_conn, c, NULL);
+}
+
+static void look_conn(void *of, void *arg)
+{
+	rpcrdma_clnt_info(of, arg);
+}
+
+void lt_server_look(struct lt_server *s, struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
+{
+	if (lt_sync_run(s->session, look_conn, c, ret))
+		memset(ret, 0, sizeof(*ret));
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * lt_server.h - connections to one server, with their credentials, shared by the mounts of a session
+ *
+ * mount/choose.c connects it: it selects the transport and fills in what the server says of itself.
+ */
+#ifndef LT_SERVER_H
+#define LT_SERVER_H
+
+#include "session.h"
+
+struct lt_server {
+	struct list link;                  /* in session->servers, once it is connected */
+	struct leat_session *session;
+	unsigned refs;                     /* mounts, and the one that connects */
+
+	/* set while it connects, constant afterwards */
+	struct lt_url url;                 /* of the first mount; its path is not used */
+	struct rpcrdma_addr named;         /* as the URL names it */
+	struct rpcrdma_addr addr;          /* of the selected transport */
+	struct rpcrdma_cred cred;
+	struct rpcrdma_clnt *clnt[LT_CONNS_MAX];
+	unsigned clnts;
+	char chosen[256], name[64];        /* texts of leat_describe() */
+	struct lt_refused refused[LT_REFUSED_MAX];
+	unsigned nrefused;
+	bool is_leatd;
+	uint8_t instance[16];
+	bool watched;                      /* its mounts want to know when it does not reply: leat_opts.away */
+
+	/* owner's thread only */
+	struct list mounts;                /* struct leat */
+	unsigned clnt_next;
+	bool is_away;
+};
+
+/** lt_server_get - finds the connected server of @s that serves @u, or creates one without connections
+ * @named: its address as the URL names it
+ * @watched: the mount has leat_opts.away
+ *
+ * A server is shared if its address and all settings of its connections are equal.
+ *
+ * Return: 0 or -ENOMEM; drop the reference with lt_server_put().
+ */
+must_check int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct rpcrdma_addr *named, bool watched,
+			     struct lt_server **ret);
+
+/** lt_server_share - lets later mounts of the session find @s, which is connected */
+void lt_server_share(struct lt_server *s);
+
+/** lt_server_put - drops a reference; the last one closes the connections. NULL is fine. */
+void lt_server_put(struct lt_server *s);
+
+/** lt_server_open - rpcrdma_clnt_create() on the owner's thread */
+must_check int lt_server_open(struct lt_server *s, const struct rpcrdma_clnt_attr *attr, struct rpcrdma_clnt **ret);
+
+/** lt_server_close - rpcrdma_clnt_destroy() on the owner's thread */
+void lt_server_close(struct lt_server *s, struct rpcrdma_clnt *c);
+
+/** lt_server_look - rpcrdma_clnt_info() on the owner's thread */
+void lt_server_look(struct lt_server *s, struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
+
+#endif

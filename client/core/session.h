@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * session.h - what mounts share: one event loop, the thread that runs it, registered memory, servers
+ */
+#ifndef LT_SESSION_H
+#define LT_SESSION_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/util.h"
+#include "leat.h"
+#include "opts.h"
+#include "rpcrdma.h"
+
+struct lt_io;
+struct lt_subreq;
+
+struct leat_session {
+	/* set by lt_session_create(), constant afterwards */
+	struct leat_opts opts;             /* of mounts without options of their own */
+	struct lt_url conf;                /* the settings of the session itself: no server, no path */
+	struct rpcrdma_domain *domain;
+	struct rpcrdma_engine *engine;
+	const uint32_t *owner;             /* a page that fork() clears in the child: 1 in the process that created the
+	                                    * session, 0 in its children */
+	bool is_private;                   /* created by leat_mount(), destroyed by leat_umount() */
+
+	/* owner's thread only */
+	struct list servers;               /* struct lt_server */
+	unsigned mounts;
+	bool in_callback;
+	struct lt_subreq *free_subreqs;
+
+	/* the service thread */
+	atomic_bool has_service;           /* changed only by start and stop, which the caller must not run
+	                                    * concurrently */
+	pthread_t service;
+	bool service_stop;                 /* set and read by the service thread only */
+	struct rpcrdma_msg service_msg;
+
+	pthread_mutex_t lock;              /* protects the members below; a leaf lock */
+	struct lt_io *free_ios;
+	unsigned free_ios_count;
+};
+
+/** lt_session_create - creates a session with an event loop and without servers
+ * @conf: its settings: polling, registered memory
+ * @opts: as of leat_mount(), or NULL
+ *
+ * Return: 0, -ENOMEM, or the errno of opening devices or the capture file.
+ */
+must_check int lt_session_create(const struct lt_url *conf, const struct leat_opts *opts, struct leat_session **ret);
+
+/** lt_session_destroy - destroys a session without mounts, also a partly built one. NULL is fine. */
+void lt_session_destroy(struct leat_session *s);
+
+/** lt_session_conflict - names the setting of @u that only the session can have and has otherwise; NULL: none */
+const char *lt_session_conflict(const struct leat_session *s, const struct lt_url *u);
+
+/** lt_session_is_serving - is this the service thread of the session? */
+bool lt_session_is_serving(const struct leat_session *s);
+
+/** lt_session_is_mine - may the calling thread touch the members of the owner's thread? */
+static inline bool lt_session_is_mine(const struct leat_session *s)
+{
+	return !atomic_load_explicit(&s->has_service, memory_order_acquire) || lt_session_is_serving(s);
+}
+
+/** lt_session_check - may this process use the session? Return: 0; -EOWNERDEAD: a child of the process that created it */
+static inline int lt_session_check(const struct leat_session *s)
+{
+	return likely(*s->owner) ? 0 : -EOWNERDEAD;
+}
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_leat_session.c - several mounts of one session: what they share, and what they do not
+ */
+#include <malloc.h>
+#include <sched.h>
+
+#include "inside.h"
+#include "rpcrdma.h"
+#include "test_leat_mount.h"
+
+LOG_DEFINE("test_leat_session");
+
+static struct leat *mount_in(struct leat_session *s, const char *base, const char *options)
+{
+	struct leat *m = NULL;
+	char url[512];
+
+	snprintf(url, sizeof(url), "%s%s%s", base, options ? "?" : "", options ? options : "");
+	if (leat_session_mount(s, url, NULL, &m))
+		fail_msg("%s", leat_error(NULL));
+	return m;
+}
+
+static uint64_t conns_of_server(void)
+{
+	struct rpcrdma_stats s;
+
+	rpcrdma_domain_stats(server_domain(flow.server), &s);
+	return s.conns;
+}
+
+/* The connections of earlier tests are closed soon. */
+static void await_no_conns(void)
+{
+	for (unsigned i = 0; i < 1000000 && conns_of_server(); i++)
+		sched_yield();
+	assert_int_equal(conns_of_server(), 0);
+}
+
+static uint64_t regs_of(struct leat *m)
+{
+	return leat_flow_stat(m, "regs");
+}
+
+static void write_file(struct leat *m, const char *path, unsigned seed)
+{
+	static char data[65536];
+	struct leat_file *f;
+
+	leat_flow_fill(data, sizeof(data), seed);
+	assert_int_equal(leat_open(m, path, O_WRONLY | O_CREAT | O_TRUNC, 0600, &f), 0);
+	assert_int_equal(leat_pwrite(f, data, sizeof(data), 0), sizeof(data));
+	assert_int_equal(leat_close(f), 0);
+}
+
+static void read_file(struct leat *m, const char *path, unsigned seed, char *buf)
+{
+	static char want[65536];
+	struct leat_file *f;
+
+	leat_flow_fill(want, sizeof(want), seed);
+	assert_int_equal(leat_open(m, path, O_RDONLY, 0, &f), 0);
+	assert_int_equal(leat_pread(f, buf, sizeof(want), 0), sizeof(want));
+	assert_memory_equal(buf, want, sizeof(want));
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* Mounts of one server share its connections if the settings are equal, and only then. */
+static void connections(void **state)
+{
+	struct leat_session *s;
+	struct leat *a, *b, *c, *d;
+
+	(void)state;
+	await_no_conns();
+	assert_int_equal(leat_session_create(NULL, &s), 0);
+	a = mount_in(s, flow.local_url, NULL);
+	b = mount_in(s, flow.local_url, "readahead=0&cache=none&rsize=4096");
+	assert_int_equal(conns_of_server(), 1);
+	c = mount_in(s, flow.local_url, "credits=8");
+	assert_int_equal(conns_of_server(), 2);
+	d = mount_in(s, flow.local_url, "uid=1&gid=1");
+	assert_int_equal(conns_of_server(), 3);
+	assert_ptr_equal(leat_session(a), s);
+	assert_ptr_equal(leat_session(d), s);
+	write_file(a, "one", 1);
+	/* the first mount ends; the connections are still those of the second */
+	leat_umount(a);
+	assert_int_equal(leat_null(b), 0);
+	assert_int_equal(leat_session_free(s), -EBUSY);
+	assert_int_equal(leat_unlink(b, "one"), 0);
+	leat_umount(b);
+	leat_umount(c);
+	leat_umount(d);
+	assert_int_equal(leat_session_free(s), 0);
+	assert_int_equal(leat_session_free(NULL), 0);
+}
+
+/* A private session ends with its mount; two of them have nothing in common. */
+static void private_sessions(void **state)
+{
+	struct leat *a, *b;
+
+	(void)state;
+	await_no_conns();
+	a = leat_flow_mount(flow.local_url, NULL);
+	b = leat_flow_mount(flow.local_url, NULL);
+	assert_int_equal(conns_of_server(), 2);
+	assert_ptr_not_equal(leat_session(a), leat_session(b));
+	assert_int_equal(leat_session_free(leat_session(a)), -EBUSY);
+	assert_int_equal(leat_null(a), 0);
+	leat_umount(a);
+	assert_int_equal(leat_null(b), 0);
+	leat_umount(b);
+}
+
+/* Two mounts that read into one buffer register it once: they share the connection, or its cache of registrations. */
+static void one_registration(void **state)
+{
+	static const struct {
+		const char *first, *second;
+		bool own_memory;
+	} ways[] = {
+		{ "registration=slab", "registration=slab&rsize=8192", false },
+		{ "registration=cache&bounce=0", "registration=cache&bounce=0&rsize=8192", true },
+		{ "registration=cache&bounce=0", "registration=cache&bounce=0&credits=8", true },
+	};
+	struct leat_session *s;
+	struct leat *a, *b;
+	uint64_t regs;
+	void *buf, *warm;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		assert_int_equal(leat_session_create(NULL, &s), 0);
+		a = mount_in(s, flow.local_url, ways[i].first);
+		b = mount_in(s, flow.local_url, ways[i].second);
+		write_file(a, "reg", 2);
+		/* memory for messages and the like, first */
+		assert_int_equal(leat_buf_alloc(s, 65536, &warm), 0);
+		read_file(b, "reg", 2, warm);
+		regs = regs_of(a);
+		if (ways[i].own_memory)
+			assert_int_equal(posix_memalign(&buf, 4096, 65536), 0);
+		else
+			assert_int_equal(leat_buf_alloc(s, 65536, &buf), 0);
+		read_file(a, "reg", 2, buf);
+		assert_int_equal(regs_of(a), regs + 1);
+		read_file(b, "reg", 2, buf);
+		read_file(a, "reg", 2, buf);
+		assert_int_equal(regs_of(b), regs + 1);
+		assert_int_equal(leat_unlink(a, "reg"), 0);
+		if (ways[i].own_memory)
+			free(buf);
+		else
+			leat_buf_free(s, buf);
+		leat_buf_free(s, warm);
+		leat_umount(a);
+		leat_umount(b);
+		assert_int_equal(leat_session_free(s), 0);
+	}
+}
+
+/* Settings of the session that the URL contradicts are refused, with their name. */
+static void conflicts(void **state)
+{
+	static const char *const options[] = { "poll=busy", "spin=7us", "unsafe_inv=yes", "registration=arena" };
+	static const char *const names[] = { "poll", "spin", "unsafe_inv", "registration" };
+	struct leat_session *s;
+	struct leat *m = NULL;
+	char url[256];
+
+	(void)state;
+	assert_int_equal(leat_session_create(NULL, &s), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		snprintf(url, sizeof(url), "%s?%s", flow.local_url, options[i]);
+		assert_int_equal(leat_session_mount(s, url, NULL, &m), -EINVAL);
+		assert_non_null(strstr(leat_error(NULL), names[i]));
+		assert_non_null(strstr(leat_error(NULL), "session"));
+	}
+	assert_null(m);
+	snprintf(url, sizeof(url), "%s/none", flow.dir);
+	assert_int_equal(leat_session_mount(s, url, NULL, &m), -EINVAL);
+	assert_int_equal(leat_session_mount(s, "tcp://127.0.0.1:1/x", NULL, &m), -ECONNREFUSED);
+	assert_int_equal(leat_session_mount(NULL, flow.local_url, NULL, &m), -EINVAL);
+	assert_null(m);
+	/* what failed has left nothing behind */
+	assert_int_equal(leat_session_free(s), 0);
+}
+
+/* One loop completes the operations of all mounts. */
+static void one_loop(void **state)
+{
+	struct count c[3] = { 0 };
+	struct leat_session *s;
+	struct leat *a, *b;
+
+	(void)state;
+	assert_int_equal(leat_session_create(NULL, &s), 0);
+	a = mount_in(s, flow.local_url, NULL);
+	b = mount_in(s, flow.tcp_url, NULL);
+	assert_int_equal(leat_aio_null(a, (struct leat_cb){ count_fn, &c[0], count_free }), 0);
+	assert_int_equal(leat_aio_null(b, (struct leat_cb){ count_fn, &c[1], count_free }), 0);
+	while (!c[0].free || !c[1].free)
+		assert_true(leat_poll(s, 1000) >= 0);
+	assert_int_equal(c[0].result, 0);
+	assert_int_equal(c[1].result, 0);
+	/* waiting for one mount runs the callbacks of the other */
+	assert_int_equal(leat_aio_null(a, (struct leat_cb){ count_fn, &c[2], count_free }), 0);
+	while (!c[2].free)
+		assert_int_equal(leat_null(b), 0);
+	assert_int_equal(c[2].result, 0);
+	leat_umount(a);
+	leat_umount(b);
+	assert_int_equal(leat_session_free(s), 0);
+}
+
+#define THREADS 4
+#define ROUNDS 25
+
+static struct leat_session *served;
+
+static void *mount_and_work(void *arg)
+{
+	unsigned id = (unsigned)(uintptr_t)arg;
+	uintptr_t bad = 0;
+	char name[32];
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct leat *m = NULL;
+		struct stat st;
+
+		snprintf(name, sizeof(name), "d%u-%u", id, i);
+		if (leat_session_mount(served, i % 2 ? flow.local_url : flow.tcp_url, NULL, &m))
+			return (void *)(uintptr_t)1;
+		bad += leat_mkdir(m, name, 0700) != 0;
+		bad += leat_stat(m, name, &st) != 0;
+		bad += leat_aio_rmdir(m, name, (struct leat_cb){ NULL, NULL, NULL }) != 0;
+		leat_umount(m); /* waits for it */
+	}
+	return (void *)bad;
+}
+
+/* With the service thread, any thread mounts and unmounts, beside the others. */
+static void served_mounts(void **state)
+{
+	pthread_t threads[THREADS];
+	struct leat *m;
+
+	(void)state;
+	assert_int_equal(leat_session_create(NULL, &served), 0);
+	m = mount_in(served, flow.local_url, NULL);
+	assert_int_equal(leat_service_start(served), 0);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, mount_and_work, (void *)i), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		void *bad;
+
+		pthread_join(threads[i], &bad);
+		assert_null(bad);
+	}
+	assert_int_equal(leat_null(m), 0);
+	assert_int_equal(leat_session_free(served), -EBUSY);
+	assert_int_equal(leat_null(m), 0);
+	leat_umount(m); /* the service thread goes on without mounts */
+	m = mount_in(served, flow.local_url, NULL);
+	leat_umount(m);
+	assert_int_equal(leat_session_free(served), 0);
+}
+
+/* ---- idle mounts ---- */
+
+#define MANY 64
+
+/* The server is in this process, too: what it keeps for a mount counts as well. */
+static void idle_mounts(void **state)
+{
+	struct leat_session *s;
+	struct leat *v[MANY];
+	size_t before, bytes;
+
+	(void)state;
+	if (!mallinfo2().uordblks) {
+		print_message("this allocator does not count its bytes\n");
+		skip();
+	}
+	assert_int_equal(leat_session_create(NULL, &s), 0);
+	v[0] = mount_in(s, flow.local_url, NULL);
+	before = mallinfo2().uordblks;
+	for (size_t i = 1; i < MANY; i++)
+		v[i] = mount_in(s, flow.local_url, NULL);
+	bytes = (mallinfo2().uordblks - before) / (MANY - 1);
+	print_message("%zu KiB for each idle mount\n", bytes / 1024);
+	assert_true(bytes <= (size_t)64 * 1024);
+	for (size_t i = 0; i < MANY; i++)
+		leat_umount(v[i]);
+	assert_int_equal(leat_session_free(s), 0);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(connections),
+	cmocka_unit_test(private_sessions),
+	cmocka_unit_test(one_registration),
+	cmocka_unit_test(conflicts),
+	cmocka_unit_test(one_loop),
+	cmocka_unit_test(served_mounts),
+	cmocka_unit_test(idle_mounts),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
