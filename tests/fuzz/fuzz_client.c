@@ -3,8 +3,8 @@
  *
  * fuzz_client.c - libFuzzer harness: the whole client against a server that says what the input says
  *
- * Operation:  Byte 0 chooses the transport, bytes 1 and 2 which operations follow the mount, one for
- *             each bit; the rest is the server's script (hostile.h). Whatever it says, every operation
+ * Operation:  Byte 0 chooses the transport (1) and whether operations on nodes follow the mount (2), bytes 1
+ *             and 2 which other operations do, one for each bit; the rest is the server's script (hostile.h). Whatever it says, every operation
  *             must return, with no more bytes than there is room for.
  * Memory:     libleat's; the leak checker watches.
  * Threads:    The server's own (hostile.c).
@@ -215,6 +215,51 @@ static void op_append(struct leat *m)
 	(void)leat_close(f);
 }
 
+static void use_node(struct leat *m, struct leat_node *n)
+{
+	static const struct leat_setattr set = { .size = sizeof(set), .mask = LEAT_SET_GUARD | LEAT_SET_MODE };
+	uint8_t bytes[LEAT_NODE_EXPORT_MAX];
+	struct leat_node *same;
+	struct stat st;
+	ssize_t len;
+
+	(void)leat_node_getattr(n, NULL, &st);
+	(void)leat_node_setattr(n, NULL, &set, &st);
+	len = leat_node_export(n, bytes, sizeof(bytes));
+	must(len > 0);
+	if (!leat_node_import(m, bytes, (size_t)len, &same)) /* fails for an empty handle */
+		leat_node_put(same);
+	leat_node_put(n);
+}
+
+static void op_nodes(struct leat *m)
+{
+	struct leat_node *d, *n;
+	struct leat_file *f;
+	struct stat st;
+
+	if (leat_node_get(m, "/d", &d))
+		return;
+	if (!leat_node_mkdir(d, "new", 0755, &n, &st))
+		use_node(m, n);
+	if (!leat_node_symlink(d, "x", "s", &n, &st))
+		use_node(m, n);
+	if (!leat_node_mknod(d, "p", S_IFIFO | 0600, 0, &n, &st))
+		use_node(m, n);
+	if (!leat_node_create(d, "e", O_RDWR | O_EXCL, 0600, &n, &st, &f)) {
+		(void)leat_close(f);
+		use_node(m, n);
+	}
+	if (!leat_node_create(d, "c", O_RDWR | O_TRUNC, 0600, &n, &st, &f)) {
+		(void)leat_close(f);
+		use_node(m, n);
+	}
+	if (!leat_node_lookup(d, "../d/link", &n, &st))
+		use_node(m, n);
+	(void)leat_node_rename(d, "a", d, "b");
+	leat_node_put(d);
+}
+
 static void (*const ops[])(struct leat *m) = {
 	op_stat,    op_read,    op_write,   op_readdir, op_readlink, op_follow, op_make, op_rename,
 	op_symlink, op_mknod,   op_setattr, op_access,  op_statvfs,  op_stats,  op_null, op_append,
@@ -239,6 +284,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
 			if (data[1 + i / 8] & 1u << i % 8)
 				ops[i](m);
+		if (data[0] & 2)
+			op_nodes(m);
 		(void)leat_error(m);
 		leat_umount(m);
 	} else {
