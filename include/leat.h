@@ -482,6 +482,9 @@ int leat_aio_facl_set(struct leat_file *f, const struct leat_acl_entry *v, size_
  * ret_node (with a reference for the caller), ret_st and other outputs are set on success only. ret_node and ret_st may
  * be NULL.
  *
+ * Nodes remain valid memory after leat_umount(), which must not run at the same time as a function of a node of its
+ * mount. Afterwards, these functions return -ESTALE.
+ *
  * Return, in addition to the errors of the path functions: -EINVAL: no node; -ENOTDIR: a path that begins at a node
  * that is not a directory; -ESTALE: the object is gone from the server, or the mount has ended; -EXDEV: two nodes of
  * different mounts.
