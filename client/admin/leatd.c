@@ -16,8 +16,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "leat_admin.h"
 #include "leatd.h"
 #include "op.h"
+#include "lt_sized.h"
 #include "sync.h"
 
 #define STATS_REPLY_BYTES (8u + 256u * (4u + 256u + 8u))
@@ -116,14 +118,16 @@ static void take_stat(void *ctx, const char *name, uint64_t value)
 	}
 }
 
-/* Return: as lt_leatd_ask() */
+/* Return: 0; -EINVAL: impossible size; as lt_leatd_ask() */
 int leat_server_stats(struct leat *m, struct leat_server_stats *ret)
 {
 	struct leat_server_stats s = { 0 };
-	int rc = leat_server_counters(m, take_stat, &s);
+	int rc = lt_sized_check(ret);
 
 	if (!rc)
-		*ret = s;
+		rc = leat_server_counters(m, take_stat, &s);
+	if (!rc)
+		lt_sized_copy(ret, &s, sizeof(s));
 	return rc;
 }
 

@@ -16,7 +16,7 @@
 #include "base/hist.h"
 #include "base/text.h"
 #include "base/wire.h"
-#include "leat.h"
+#include "leat_admin.h"
 #include "leatd.h"
 
 #define WORD_BYTES (4u + CTL_WORD_MAX + 1u)
@@ -26,8 +26,22 @@
 #define PIECES_REPLY_BYTES (4u + 16u + 4u + CTL_PIECES_MAX * 24u)
 
 _Static_assert(HIST_BUCKETS == CTL_BUCKETS_MAX, "buckets are those of the server");
-_Static_assert(ARRAY_SIZE(((struct leat_where *)0)->states) == CTL_STATES_MAX, "room for all");
-_Static_assert(sizeof(((struct leat_where *)0)->states[0].name) == CTL_WORD_MAX + 1, "room for all");
+
+/* One block: the result and all that it refers to */
+struct where_block {
+	struct leat_where where;
+	struct leat_where_kind read, write, other;
+	const struct leat_where_state *list[CTL_STATES_MAX];
+	struct leat_where_state states[CTL_STATES_MAX];
+	char names[CTL_STATES_MAX][CTL_WORD_MAX + 1];
+	struct leat_where_bucket buckets[];
+};
+
+struct trace_block {
+	struct leat_trace trace;
+	struct leat_trace_piece pieces[];
+	/* and an array of pointers to them */
+};
 
 static void take_part(struct leat_where_kind *to, const ctl_part *p)
 {
@@ -43,7 +57,7 @@ static void take_part(struct leat_where_kind *to, const ctl_part *p)
 	}
 }
 
-static void take_kind(struct leat_where *w, const ctl_kind *k)
+static void take_kind(struct where_block *w, const ctl_kind *k)
 {
 	const struct {
 		const char *name;
@@ -65,17 +79,20 @@ static void take_kind(struct leat_where *w, const ctl_kind *k)
 }
 
 /* Return: the first bucket of the next state, or NULL: no histogram */
-static struct leat_where_bucket *take_state(struct leat_where_state *to, const ctl_state *s,
+static struct leat_where_bucket *take_state(struct where_block *w, size_t i, const ctl_state *s,
 					    struct leat_where_bucket *b)
 {
+	struct leat_where_state *to = &w->states[i];
 	uint64_t next = 0;
 
-	memcpy(to->name, s->name, strlen(s->name) + 1); /* the codec limits the length */
-	text_clean(to->name);
+	memcpy(w->names[i], s->name, strlen(s->name) + 1); /* the codec limits the length */
+	text_clean(w->names[i]);
+	w->list[i] = to;
+	to->name = w->names[i];
 	to->nbuckets = s->buckets.buckets_len;
 	to->buckets = b;
-	for (u_int i = 0; i < s->buckets.buckets_len; i++) {
-		const ctl_bucket *from = &s->buckets.buckets_val[i];
+	for (u_int n = 0; n < s->buckets.buckets_len; n++) {
+		const ctl_bucket *from = &s->buckets.buckets_val[n];
 
 		if (from->bucket < next || from->bucket >= HIST_BUCKETS || !from->count)
 			return NULL;
@@ -85,29 +102,41 @@ static struct leat_where_bucket *take_state(struct leat_where_state *to, const c
 	return b;
 }
 
-static int take_where(const ctl_where *from, struct leat_where **ret)
+static size_t count_buckets(const ctl_where *from)
 {
-	struct leat_where_bucket *b;
-	struct leat_where *w;
 	size_t n = 0;
 
 	for (u_int i = 0; i < from->states.states_len; i++)
 		n += from->states.states_val[i].buckets.buckets_len;
-	w = calloc(1, sizeof(*w) + n * sizeof(*b)); /* few: limited by the codec */
+	return n;
+}
+
+static int take_where(const ctl_where *from, struct leat_where **ret)
+{
+	/* few: limited by the codec */
+	struct where_block *w = calloc(1, sizeof(*w) + count_buckets(from) * sizeof(w->buckets[0]));
+	struct leat_where_bucket *b;
+
 	if (!w)
 		return -ENOMEM;
-	b = (struct leat_where_bucket *)(void *)(w + 1);
-	w->instance[0] = get_be64(from->instance);
-	w->instance[1] = get_be64(from->instance + 8);
+	w->where = (struct leat_where){
+		.instance = { get_be64(from->instance), get_be64(from->instance + 8) },
+		.read = &w->read,
+		.write = &w->write,
+		.other = &w->other,
+		.nstates = from->states.states_len,
+		.states = w->list,
+	};
 	for (u_int i = 0; i < from->kinds.kinds_len; i++)
 		take_kind(w, &from->kinds.kinds_val[i]);
+	b = w->buckets;
 	for (u_int i = 0; b && i < from->states.states_len; i++)
-		b = take_state(&w->states[w->nstates++], &from->states.states_val[i], b);
+		b = take_state(w, i, &from->states.states_val[i], b);
 	if (!b) {
 		free(w);
 		return -EPROTO;
 	}
-	*ret = w;
+	*ret = &w->where;
 	return 0;
 }
 
@@ -133,16 +162,18 @@ void leat_where_free(struct leat_where *w)
 static int take_trace(const ctl_trace *from, struct leat_trace **ret)
 {
 	size_t n = from->pieces.pieces_len;
-	struct leat_trace *t = calloc(1, sizeof(*t) + n * sizeof(*t->pieces));
+	struct trace_block *t = calloc(1, sizeof(*t) + n * (sizeof(t->pieces[0]) + sizeof(t->trace.pieces[0])));
 
 	if (!t)
 		return -ENOMEM;
-	t->xid = from->xid;
-	t->is_write = from->is_write;
-	t->bytes = from->bytes;
-	t->total_ns = from->total;
-	t->npieces = n;
-	t->pieces = (struct leat_trace_piece *)(void *)(t + 1);
+	t->trace = (struct leat_trace){
+		.xid = from->xid,
+		.is_write = from->is_write,
+		.bytes = from->bytes,
+		.total_ns = from->total,
+		.npieces = n,
+		.pieces = (const struct leat_trace_piece **)(void *)(t->pieces + n),
+	};
 	for (size_t i = 0; i < n; i++) {
 		const ctl_piece *p = &from->pieces.pieces_val[i];
 
@@ -154,8 +185,9 @@ static int take_trace(const ctl_trace *from, struct leat_trace **ret)
 			.net_begin_ns = p->net_begin,
 			.net_end_ns = p->net_end,
 		};
+		t->trace.pieces[i] = &t->pieces[i];
 	}
-	*ret = t;
+	*ret = &t->trace;
 	return 0;
 }
 

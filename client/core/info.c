@@ -15,11 +15,10 @@
 
 #include "base/wire.h"
 #include "rpcrdma_lab.h"
+#include "lt_sized.h"
 #include "sync.h"
 
-#define SIZE_MAX_KNOWN 4096u /* a larger one is not initialized */
-
-_Static_assert(sizeof(struct leat_info) <= SIZE_MAX_KNOWN, "room to grow");
+_Static_assert(sizeof(struct leat_info) <= LT_SIZED_MAX, "room to grow");
 _Static_assert((int)LEAT_REACH_SOCKET == (int)RPCRDMA_REACH_SOCKET, "equal codes");
 
 static enum leat_transport transport_code(enum rpcrdma_transport t)
@@ -92,18 +91,14 @@ static void look_info(void *of, void *arg)
 
 int leat_info(struct leat *m, struct leat_info *info)
 {
-	size_t size = info->size;
 	struct leat_info all;
-	int rc;
+	int rc = lt_sized_check(info);
 
-	if (size < sizeof(size) || size > SIZE_MAX_KNOWN)
-		return -EINVAL;
-	rc = lt_sync_run(m->session, look_info, m, &all);
+	if (!rc)
+		rc = lt_sync_run(m->session, look_info, m, &all);
 	if (rc)
 		return rc;
-	memset(info, 0, size);
-	memcpy(info, &all, MIN(size, sizeof(all)));
-	info->size = size;
+	lt_sized_copy(info, &all, sizeof(all));
 	return 0;
 }
 

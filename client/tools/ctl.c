@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "leat_admin.h"
 #include "tool.h"
 
 static void print_counter(void *ctx, const char *name, uint64_t value)

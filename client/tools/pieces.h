@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/util.h"
-#include "leat.h"
+#include "leat_admin.h"
 
 #define TRACE_CHART_COLUMNS 48
 

@@ -83,7 +83,7 @@ int trace_busy(const struct leat_trace *t, struct trace_busy *ret)
 	if (!e)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->npieces; i++) {
-		const struct leat_trace_piece *p = &t->pieces[i];
+		const struct leat_trace_piece *p = t->pieces[i];
 
 		n += add_edges(e + n, p->disk_begin_ns, p->disk_end_ns, 1, 0);
 		n += add_edges(e + n, p->net_begin_ns, p->net_end_ns, 0, 1);
@@ -107,7 +107,8 @@ int trace_busy(const struct leat_trace *t, struct trace_busy *ret)
 
 static int compare_pieces(const void *a, const void *b)
 {
-	const struct leat_trace_piece *x = a, *y = b;
+	const struct leat_trace_piece *x = *(const struct leat_trace_piece *const *)a;
+	const struct leat_trace_piece *y = *(const struct leat_trace_piece *const *)b;
 	bool on_x = was(x->disk_begin_ns, x->disk_end_ns), on_y = was(y->disk_begin_ns, y->disk_end_ns);
 
 	if (on_x != on_y)
@@ -150,8 +151,8 @@ int trace_print(FILE *to, struct leat_trace *t)
 	fprintf(to, "%10s %8s %10s %10s %10s %10s  D disk, N network, B both\n", "offset", "length",
 		"disk", "until", "network", "until");
 	for (size_t i = 0; i < t->npieces; i++) {
-		print_piece(to, t, &t->pieces[i]);
-		told += t->pieces[i].len;
+		print_piece(to, t, t->pieces[i]);
+		told += t->pieces[i]->len;
 	}
 	if (told < t->bytes)
 		fprintf(to, "%" PRIu64 " bytes more\n", t->bytes - told);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "base/hist.h"
-#include "leat.h"
+#include "leat_admin.h"
 
 struct where_options {
 	bool where; /* --latency was given */

@@ -75,8 +75,8 @@ static void kind_between(const struct leat_where_kind *a, const struct leat_wher
 static const struct leat_where_state *find(const struct leat_where *w, const char *name)
 {
 	for (unsigned i = 0; i < w->nstates; i++) {
-		if (!strcmp(w->states[i].name, name))
-			return &w->states[i];
+		if (!strcmp(w->states[i]->name, name))
+			return w->states[i];
 	}
 	return NULL;
 }
@@ -87,7 +87,7 @@ static void state_between(const struct leat_where_state *a, const struct leat_wh
 	struct hist *h = &ret->times;
 
 	memset(h, 0, sizeof(*h));
-	memcpy(ret->name, b->name, sizeof(ret->name));
+	snprintf(ret->name, sizeof(ret->name), "%s", b->name);
 	for (char *c = ret->name; *c; c++)
 		*c = isgraph((unsigned char)*c) && *c != '"' && *c != '\\' ? *c : '?';
 	for (size_t i = 0; i < b->nbuckets; i++)
@@ -109,11 +109,11 @@ void where_between(const struct where_sample *a, const struct where_sample *b,
 	ret->bytes_out = since(a->bytes_out, b->bytes_out);
 	ret->bytes_copied = since(a->bytes_copied, b->bytes_copied);
 	ret->submit_blocked = since(a->submit_blocked, b->submit_blocked);
-	kind_between(&a->where->read, &b->where->read, &ret->read);
-	kind_between(&a->where->write, &b->where->write, &ret->write);
+	kind_between(a->where->read, b->where->read, &ret->read);
+	kind_between(a->where->write, b->where->write, &ret->write);
 	ret->nstates = (unsigned)MIN(b->where->nstates, ARRAY_SIZE(ret->states));
 	for (unsigned i = 0; i < ret->nstates; i++) {
-		const struct leat_where_state *s = &b->where->states[i];
+		const struct leat_where_state *s = b->where->states[i];
 
 		state_between(find(a->where, s->name), s, &ret->states[i]);
 	}

@@ -36,6 +36,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "leat.h"
+#include "leat_admin.h"
 
 #define AT_ONCE_MAX 64u
 #define WAYS_MAX 8u
@@ -327,7 +328,7 @@ static double costs[ARRAY_SIZE(ops)][DEPTHS_MAX][WAYS_MAX][ROUNDS_MAX];
 
 static uint64_t server_us(const struct way *w)
 {
-	struct leat_server_stats s = { 0 };
+	struct leat_server_stats s = { .size = sizeof(s) };
 
 	return w->m && !leat_server_stats(w->m, &s) ? s.cpu_us : 0;
 }

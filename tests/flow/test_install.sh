@@ -24,6 +24,7 @@ root=$work/root/usr
 
 cat >"$work/prog.c" <<'END'
 #include <leat.h>
+#include <leat_admin.h>
 #include <stdio.h>
 
 int main(void)

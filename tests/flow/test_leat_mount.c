@@ -157,7 +157,7 @@ static void statistics(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
 	static const char *const names[] = { "calls", "bytes_in", "bytes_out", "bytes_copied" };
-	struct leat_server_stats a, b;
+	struct leat_server_stats a = { .size = sizeof(a) }, b = { .size = sizeof(a) - 16, .instance = { 3, 4 } }, c = { 0 };
 	uint64_t was[ARRAY_SIZE(names)];
 	struct leat_file *f;
 	static char buf[100000];
@@ -179,6 +179,9 @@ static void statistics(void **state)
 	assert_int_equal(b.bytes_out - a.bytes_out, sizeof(buf));
 	assert_true(b.calls > a.calls);
 	assert_true(b.cpu_us >= a.cpu_us && b.cpu_us > 0);
+	assert_true(a.instance[0] && a.instance[1]);
+	assert_true(b.size == sizeof(b) - 16 && b.instance[0] == 3 && b.instance[1] == 4); /* of an older program */
+	assert_int_equal(leat_server_stats(m, &c), -EINVAL);
 	assert_int_equal(leat_unlink(m, "st"), 0);
 	leat_umount(m);
 }

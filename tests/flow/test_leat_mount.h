@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "leat_admin.h"
 #include "leat_count.h"
 #include "leat_flow.h"
 #include "raw_server.h"

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "leat_admin.h"
 #include "leat_flow.h"
 #include "server.h"
 #include "tmp_dir.h"

@@ -21,6 +21,7 @@
 #include "base/util.h"
 #include "hostile.h"
 #include "leat.h"
+#include "leat_admin.h"
 #include "rpcrdma.h"
 
 LOG_DEFINE("fuzz");
@@ -179,7 +180,7 @@ static void op_statvfs(struct leat *m)
 
 static void op_stats(struct leat *m)
 {
-	struct leat_server_stats st;
+	struct leat_server_stats st = { .size = sizeof(st) };
 	struct leat_where *where;
 	struct leat_trace *trace;
 	struct leat_info info = { .size = sizeof(info) };

@@ -27,13 +27,13 @@ static void by_name(void **state)
 	(void)state;
 	assert_int_equal(take_where(&where, &w), 0);
 	assert_true(w->instance[0] == UINT64_C(1) << 56 && w->instance[1] == UINT64_C(2) << 56);
-	assert_int_equal(w->read.requests, 3);
-	assert_true(w->read.bytes == UINT64_MAX);
-	assert_int_equal(w->read.ns[LEAT_WHERE_NET], 7);
-	assert_true(w->read.ns[LEAT_WHERE_DISK] == UINT64_MAX);
-	assert_int_equal(w->read.ns[LEAT_WHERE_BOTH], 0);
-	assert_int_equal(w->other.requests, 9);
-	assert_int_equal(w->write.requests, 0);
+	assert_int_equal(w->read->requests, 3);
+	assert_true(w->read->bytes == UINT64_MAX);
+	assert_int_equal(w->read->ns[LEAT_WHERE_NET], 7);
+	assert_true(w->read->ns[LEAT_WHERE_DISK] == UINT64_MAX);
+	assert_int_equal(w->read->ns[LEAT_WHERE_BOTH], 0);
+	assert_int_equal(w->other->requests, 9);
+	assert_int_equal(w->write->requests, 0);
 	assert_int_equal(w->nstates, 0);
 	leat_where_free(w);
 }
@@ -50,13 +50,13 @@ static void histograms(void **state)
 		states[i] = (ctl_state){ longest, { i ? 4 : 0, some } };
 	assert_int_equal(take_where(&where, &w), 0);
 	assert_int_equal(w->nstates, CTL_STATES_MAX);
-	assert_int_equal(w->states[0].nbuckets, 0);
+	assert_int_equal(w->states[0]->nbuckets, 0);
 	for (size_t i = 1; i < CTL_STATES_MAX; i++) {
-		assert_string_equal(w->states[i].name, longest);
-		assert_int_equal(w->states[i].nbuckets, 4);
-		assert_int_equal(w->states[i].buckets[1].ns, 40);
-		assert_int_equal(w->states[i].buckets[2].ns, 66);
-		assert_true(w->states[i].buckets[3].count == UINT64_MAX);
+		assert_string_equal(w->states[i]->name, longest);
+		assert_int_equal(w->states[i]->nbuckets, 4);
+		assert_int_equal(w->states[i]->buckets[1].ns, 40);
+		assert_int_equal(w->states[i]->buckets[2].ns, 66);
+		assert_true(w->states[i]->buckets[3].count == UINT64_MAX);
 	}
 	for (size_t i = 0; i < HIST_BUCKETS; i++) /* the lower bound of a bucket is in this bucket */
 		assert_int_equal(hist_index(hist_floor(i)), i);
@@ -90,9 +90,9 @@ static void traces(void **state)
 	assert_int_equal(take_trace(&from, &t), 0);
 	assert_true(t->xid == 7 && t->is_write && t->bytes == 4196 && t->total_ns == 99);
 	assert_int_equal(t->npieces, 2);
-	assert_int_equal(t->pieces[0].off, 4096);
-	assert_int_equal(t->pieces[0].net_end_ns, UINT32_MAX);
-	assert_int_equal(t->pieces[1].disk_end_ns, 6);
+	assert_int_equal(t->pieces[0]->off, 4096);
+	assert_int_equal(t->pieces[0]->net_end_ns, UINT32_MAX);
+	assert_int_equal(t->pieces[1]->disk_end_ns, 6);
 	leat_trace_free(t);
 	from.pieces.pieces_len = 0;
 	assert_int_equal(take_trace(&from, &t), 0);

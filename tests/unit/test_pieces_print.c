@@ -16,6 +16,16 @@
 
 #define US NS_PER_US
 
+static const struct leat_trace_piece *list[8];
+
+/* As the library does */
+static const struct leat_trace_piece **list_of(const struct leat_trace_piece *pieces, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		list[i] = &pieces[i];
+	return list;
+}
+
 static void expect(struct leat_trace *t, const char *want)
 {
 	size_t len;
@@ -44,7 +54,7 @@ static void whole(void **state)
 				.bytes = 20480,
 				.total_ns = 47 * US,
 				.npieces = ARRAY_SIZE(pieces),
-				.pieces = pieces };
+				.pieces = list_of(pieces, ARRAY_SIZE(pieces)) };
 
 	(void)state;
 	expect(&t, "READ of 20480 bytes in 5 pieces, xid 00001a2b; us since it came\n" HEADINGS
@@ -64,7 +74,7 @@ static void one_after_the_other(void **state)
 				.bytes = 20,
 				.total_ns = 47,
 				.npieces = 2,
-				.pieces = pieces };
+				.pieces = list_of(pieces, ARRAY_SIZE(pieces)) };
 
 	(void)state;
 	expect(&t, "WRITE of 20 bytes in 2 pieces, xid 00000000; us since it came\n" HEADINGS
@@ -88,7 +98,7 @@ static void busy(void **state)
 	struct leat_trace_piece pieces[] = {
 		{ 0, 1, 10, 20, 15, 25 }, { 1, 1, 12, 30, 50, 60 }, { 2, 1, 40, 55, 58, 52 /* never */ }
 	};
-	struct leat_trace t = { .total_ns = 60, .npieces = 3, .pieces = pieces };
+	struct leat_trace t = { .total_ns = 60, .npieces = 3, .pieces = list_of(pieces, ARRAY_SIZE(pieces)) };
 	struct trace_busy b;
 
 	(void)state;
@@ -102,7 +112,7 @@ static void busy(void **state)
 static void absurd(void **state)
 {
 	struct leat_trace_piece p = { 0, 1, 1, UINT64_MAX, UINT64_MAX, UINT64_MAX };
-	struct leat_trace t = { .total_ns = 47, .npieces = 1, .pieces = &p };
+	struct leat_trace t = { .total_ns = 47, .npieces = 1, .pieces = list_of(&p, 1) };
 	char buf[TRACE_CHART_COLUMNS + 1];
 
 	(void)state;

@@ -101,16 +101,22 @@ static const struct leat_where_bucket times_a[] = { { 1000, 5 }, { 2048, 1 } },
 
 static void between(void **state)
 {
+	static const struct leat_where_kind none, first_read = { 10, 100, { 1, 2, 3, 4, 5 } },
+				    second_read = { 12, 300, { 2, 4, 6, 8, 10 } }, second_write = { 1, 50, { 0, 7, 0, 0, 0 } };
+	static const struct leat_where_state new = { "NEW", 0, NULL }, moving_a = { "MOVING", 2, times_a },
+					     moving_b = { "MOVING", 3, times_b }, odd = { "O\"\x1b[", 0, NULL };
+	static const struct leat_where_state *const states_a[] = { &new, &moving_a }, *const states_b[] = { &moving_b, &odd };
 	static const struct leat_where
 		first = { .instance = { 1, 2 },
-			  .read = { 10, 100, { 1, 2, 3, 4, 5 } },
+			  .read = &first_read,
+			  .write = &none,
 			  .nstates = 2,
-			  .states = { { "NEW", 0, NULL }, { "MOVING", 2, times_a } } },
+			  .states = states_a },
 		second = { .instance = { 1, 2 },
-			   .read = { 12, 300, { 2, 4, 6, 8, 10 } },
-			   .write = { 1, 50, { 0, 7, 0, 0, 0 } },
+			   .read = &second_read,
+			   .write = &second_write,
 			   .nstates = 2,
-			   .states = { { "MOVING", 3, times_b }, { "O\"\x1b[", 0, NULL } } },
+			   .states = states_b },
 		other = { .instance = { 1, 3 } };
 	struct where_sample a = { 1000, (struct leat_where *)(uintptr_t)&first, 10, 20, 30, 1 },
 			    b = { 500001000, (struct leat_where *)(uintptr_t)&second, 11, 25, 37, 1 },

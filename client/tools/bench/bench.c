@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
+#include "leat_admin.h"
 #include "bench.h"
 #include "bench_reg.h"
 #include "signals.h"
@@ -73,7 +74,7 @@ static int prepare_dir(struct leat *m, const struct bench_plan *plan)
 /* @m: NULL: do not ask the server */
 static void take_costs(struct leat *m, struct costs *ret)
 {
-	struct leat_server_stats s = { 0 };
+	struct leat_server_stats s = { .size = sizeof(s) };
 
 	ret->has_server = m && !leat_server_stats(m, &s);
 	ret->server[0] = s.instance[0];
