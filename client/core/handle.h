@@ -39,7 +39,7 @@ struct leat {
 	uint32_t run_uid;
 	uint32_t rsize, wsize, dirsize;
 	uint32_t name_max;
-	struct lt_mount_ref *ref;          /* through which nodes point here */
+	struct lt_mount_ref *ref;          /* through which nodes and directories point here */
 
 	/* owner's thread only */
 	struct list link;                  /* in server->mounts */

@@ -27,6 +27,7 @@
 #define EXPORT_BYTES(fh_len) (4u + 8u + 1u + (fh_len) + 4u)
 
 _Static_assert(EXPORT_BYTES(NFS3_FHSIZE) <= LEAT_NODE_EXPORT_MAX, "a node with the longest handle fits");
+_Static_assert(offsetof(struct leat_node, data) < 16, "programs keep a million of them");
 _Static_assert(NFS3_FHSIZE <= UINT8_MAX && LT_NODE_TEXT_MAX <= UINT8_MAX, "their lengths are bytes");
 
 /* ---- nodes ---- */

@@ -281,6 +281,35 @@ static void two_mounts(void **state)
 	leat_umount(m);
 }
 
+/* The nodes of a mount end with it, though its session and the other mounts of it go on. */
+static void one_session(void **state)
+{
+	struct leat_node *a, *b, *c;
+	struct leat_session *s;
+	struct leat *m, *m2;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(leat_session_create(NULL, &s), 0);
+	assert_int_equal(leat_session_mount(s, flow.local_url, NULL, &m), 0);
+	assert_int_equal(leat_session_mount(s, flow.local_url, NULL, &m2), 0);
+	assert_int_equal(leat_service_start(s), 0);
+	a = get(m, "");
+	b = get(m2, "");
+	assert_int_equal(leat_node_rename(a, "x", b, "y"), -EXDEV);
+	leat_umount(m2);
+	assert_int_equal(leat_node_getattr(b, NULL, &st), -ESTALE);
+	assert_int_equal(leat_node_mkdir(a, "d", 0755, &c, &st), 0);
+	assert_int_equal(leat_node_rmdir(a, "d"), 0);
+	assert_int_equal(leat_node_mkdir(c, "x", 0755, NULL, NULL), -ESTALE);
+	leat_umount(m);
+	assert_int_equal(leat_session_free(s), 0);
+	assert_int_equal(leat_node_getattr(c, NULL, &st), -ESTALE);
+	leat_node_put(c);
+	leat_node_put(b);
+	leat_node_put(a);
+}
+
 static void after_umount(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.local_url, NULL);
@@ -412,8 +441,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dropped_in_flight), cmocka_unit_test(asynchronous), cmocka_unit_test(stale),
-		cmocka_unit_test(stale_name),	     cmocka_unit_test(two_mounts),   cmocka_unit_test(after_umount),
-		cmocka_unit_test(in_callback),	     cmocka_unit_test(threads),
+		cmocka_unit_test(stale_name),	     cmocka_unit_test(two_mounts),   cmocka_unit_test(one_session),
+		cmocka_unit_test(after_umount),	     cmocka_unit_test(in_callback),  cmocka_unit_test(threads),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
