@@ -393,6 +393,8 @@ int leat_lstat(struct leat *m, const char *path, struct stat *ret_st);
 int leat_truncate(struct leat *m, const char *path, uint64_t size);
 int leat_mkdir(struct leat *m, const char *path, mode_t mode);
 int leat_rmdir(struct leat *m, const char *path);
+/** leat_unlink, leat_rename - a file that loses its last name while this mount has it open remains usable until it is
+ * closed. Until then it has a hidden name in its directory, ".leat-removed-" and 16 hexadecimal digits: leat(7) */
 int leat_unlink(struct leat *m, const char *path);
 int leat_rename(struct leat *m, const char *from, const char *to);
 int leat_link(struct leat *m, const char *from, const char *to);

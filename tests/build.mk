@@ -38,6 +38,7 @@ $(OUT)/leat-dump: $(DUMP_OBJS) $(O)/libxdr.a $(O)/librpcrdma.a
 
 # What a test's program needs beyond the house: LDFLAGS_NAME.
 LDFLAGS_test_dir := -Wl,--wrap=malloc,--wrap=calloc,--wrap=reallocarray,--wrap=strdup
+LDFLAGS_test_removed := -Wl,--wrap=malloc
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_node_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=renameat,--wrap=pwritev2

@@ -77,6 +77,8 @@ int lt_handle_create(struct leat_session *s, const struct lt_url *url, const str
 	}
 	list_init(&m->link);
 	list_init(&m->files);
+	list_init(&m->opening);
+	list_init(&m->removed);
 	rc = -pthread_mutex_init(&m->lock, NULL);
 	if (rc) {
 		free(m);

@@ -53,6 +53,7 @@ struct leat {
 	unsigned tasks;                    /* started, but callback not yet run */
 	struct lt_wait *drain;             /* waits until there are no tasks, or NULL */
 	struct list files;
+	struct list opening, removed;      /* see removed.h */
 
 	pthread_mutex_t lock;              /* protects the members below; a leaf lock: no other lock is taken under
 	                                    * it */

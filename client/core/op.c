@@ -28,6 +28,7 @@ void lt_op_free(struct lt_op *op)
 	free(op->path2_copy);
 	free(op->place);
 	free(op->place2);
+	free(op->removed);
 	leat_node_put(op->node);
 	leat_node_put(op->node2);
 	free(op);

@@ -13,6 +13,7 @@
 #ifndef LT_OP_H
 #define LT_OP_H
 
+#include "base/list.h"
 #include "call.h"
 #include "leat.h"
 #include "nfsacl.h"
@@ -22,6 +23,7 @@
 struct lt_op;
 struct leat_file;
 struct leat_dir;
+struct lt_removed;
 struct lt_leatd_question;
 union lt_leatd_answer;
 
@@ -137,6 +139,9 @@ struct lt_op {
 	uint64_t seq;                  /* fsync: unstable writes that the COMMIT covers */
 	struct lt_fh fh2;              /* rename: directory of the old name; link: the file */
 	char name2[LT_NAME_MAX + 1];
+	struct lt_removed *removed;    /* hidden name of a file that is open; see removed.h. The operation owns it */
+	struct list opening;           /* in m->opening, if is_opening */
+	bool is_opening;
 };
 
 /** lt_op_create - creates an operation, with copies of its paths

@@ -25,6 +25,7 @@
 #include "handle.h"
 #include "op.h"
 #include "readahead.h"
+#include "removed.h"
 #include "sync.h"
 
 static void go_on_closing(struct rpcrdma_msg *msg);
@@ -144,12 +145,13 @@ static void free_file(struct leat_file *f)
 static void close_finish(struct lt_op *op, int err)
 {
 	struct leat_file *f = op->file;
+	struct lt_fh fh = f->fh;
 
 	/* keep the file's path with the operation, for error messages */
 	op->path2_copy = f->path;
 	f->path = NULL;
 	free_file(f);
-	lt_op_finish(op, err);
+	lt_removed_settle(op, &fh, err);
 }
 
 static void close_committed(struct lt_op *op, int err)

@@ -32,6 +32,7 @@
 #include "handle.h"
 #include "node.h"
 #include "op.h"
+#include "removed.h"
 
 #define RACES_MAX 8u /* limit of retries if others create and remove the same name */
 
@@ -68,6 +69,16 @@ static int create_file(const struct lt_op *op, struct leat_file **ret)
 	return 0;
 }
 
+/* Ends the open. The file may have got a hidden name meanwhile; a failed open removes it, as a close would. */
+static void open_end(struct lt_op *op, int err)
+{
+	lt_removed_opened(op);
+	if (err)
+		lt_removed_settle(op, &op->walk.fh, err);
+	else
+		lt_op_finish(op, 0);
+}
+
 static void open_return(struct lt_op *op, int err)
 {
 	struct leat_node *node = NULL;
@@ -79,7 +90,7 @@ static void open_return(struct lt_op *op, int err)
 		err = create_file(op, &f);
 	if (err) {
 		leat_node_put(node);
-		lt_op_finish(op, err);
+		open_end(op, err);
 		return;
 	}
 	list_add_tail(&f->m->files, &f->link);
@@ -88,7 +99,7 @@ static void open_return(struct lt_op *op, int err)
 		*op->ret_node = node;
 	if (op->ret_st)
 		lt_attr_stat(&op->walk.attr, f->m->rsize, op->ret_st);
-	lt_op_finish(op, 0);
+	open_end(op, 0);
 }
 
 static void open_finish(struct lt_op *op, int err)
@@ -215,7 +226,7 @@ static void open_walked(struct lt_op *op, int err)
 		}
 	}
 	if (err) {
-		lt_op_finish(op, err);
+		open_end(op, err);
 		return;
 	}
 	lt_walk_getattr(op, open_judge);
@@ -228,7 +239,7 @@ static void open_walked_excl(struct lt_op *op, int err)
 	else if (!err && op->walk.part.kind != LT_PATH_NAME)
 		err = -EEXIST;
 	if (err)
-		lt_op_finish(op, err);
+		open_end(op, err);
 	else
 		open_create(op);
 }
@@ -238,6 +249,7 @@ static void open_walk(struct lt_op *op, int err)
 	bool excl = op->flags & O_CREAT && op->flags & O_EXCL;
 
 	(void)err; /* a first step */
+	lt_removed_opening(op);
 	if (excl)
 		lt_walk_start(op, op->path_copy, LT_WALK_PARENT, open_walked_excl);
 	else

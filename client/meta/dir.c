@@ -28,6 +28,7 @@
 #include "mount_ref.h"
 #include "node.h"
 #include "op.h"
+#include "removed.h"
 #include "sync.h"
 
 #define FIRST_BYTES (32u << 10)
@@ -143,8 +144,11 @@ static int take_plus(struct lt_op *op, const READDIRPLUS3resok *ok)
 
 	memcpy(op->dir->verf, ok->cookieverf, sizeof(op->dir->verf));
 	op->dir->eof = ok->reply.eof != 0;
-	for (const entryplus3 *e = ok->reply.entries; e && !rc; e = e->nextentry)
+	for (const entryplus3 *e = ok->reply.entries; e && !rc; e = e->nextentry) {
 		rc = add_entry(op, e->fileid, e->name, e->cookie, &e->name_attributes);
+		if (!rc)
+			lt_removed_sweep(op->task.m, &op->dir->fh, e);
+	}
 	return rc;
 }
 

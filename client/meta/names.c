@@ -20,6 +20,7 @@
 #include "handle.h"
 #include "node.h"
 #include "op.h"
+#include "removed.h"
 
 static int create_name_op(struct lt_from from, const char *verb, const char *path, const char *path2,
 			  struct leat_cb cb, struct lt_op **ret)
@@ -154,6 +155,31 @@ static void unlink_slash(struct lt_op *op, int err)
 	lt_op_finish(op, err);
 }
 
+static void unlink_call(struct lt_op *op)
+{
+	op->args.remove.object = last_name(op);
+	lt_op_call(op, NFSPROC3_REMOVE, lt_op_end);
+}
+
+static void unlink_hidden(struct lt_op *op, int err)
+{
+	if (op->call.status == NFS3_OK) {
+		lt_removed_keep(op, err); /* done, or failed in transit */
+		return;
+	}
+	lt_removed_forget(op);
+	unlink_call(op);
+}
+
+static void unlink_looked(struct lt_op *op, int err)
+{
+	(void)err; /* always 0 */
+	if (op->removed)
+		lt_removed_rename(op, unlink_hidden);
+	else
+		unlink_call(op);
+}
+
 static void unlink_walked(struct lt_op *op, int err)
 {
 	if (!has_last_name(op, err, -EISDIR))
@@ -163,8 +189,7 @@ static void unlink_walked(struct lt_op *op, int err)
 		lt_op_call(op, NFSPROC3_LOOKUP, unlink_slash);
 		return;
 	}
-	op->args.remove.object = last_name(op);
-	lt_op_call(op, NFSPROC3_REMOVE, lt_op_end);
+	lt_removed_look(op, unlink_looked);
 }
 
 static int submit_unlink(struct lt_from from, const char *path, struct leat_cb cb)
@@ -187,12 +212,50 @@ int leat_aio_node_unlink(struct leat_node *at, const char *path, struct leat_cb 
 
 /* ---- rename ---- */
 
-static void rename_call(struct lt_op *op)
+static void rename_done(struct lt_op *op, int err)
+{
+	if (!op->removed)
+		lt_op_finish(op, err);
+	else if (op->call.status == NFS3_OK)
+		lt_removed_keep(op, err); /* done, or failed in transit */
+	else
+		lt_removed_undo(op, err);
+}
+
+static void rename_send(struct lt_op *op)
 {
 	op->args.rename.from.dir = lt_fh_wire(&op->fh2);
 	op->args.rename.from.name = op->name2;
 	op->args.rename.to = last_name(op);
-	lt_op_call(op, NFSPROC3_RENAME, lt_op_end);
+	lt_op_call(op, NFSPROC3_RENAME, rename_done);
+}
+
+static void rename_linked(struct lt_op *op, int err)
+{
+	if (err && op->call.status == NFS3_OK) {
+		lt_removed_keep(op, err); /* failed in transit */
+		return;
+	}
+	if (err)
+		lt_removed_forget(op);
+	rename_send(op);
+}
+
+static void rename_looked(struct lt_op *op, int err)
+{
+	(void)err; /* always 0 */
+	if (op->removed)
+		lt_removed_link(op, rename_linked);
+	else
+		rename_send(op);
+}
+
+static void rename_call(struct lt_op *op)
+{
+	if (lt_fh_is_equal(&op->fh2, &op->walk.fh) && !strcmp(op->name2, op->walk.part.name))
+		rename_send(op);
+	else
+		lt_removed_look(op, rename_looked);
 }
 
 /* With a slash after either name, the source must be a directory. */

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * removed.c - keeps open files usable after this mount has removed their last name
+ *
+ * Operation:  NFS has no open files: a handle is stale when the last name is gone. So unlink renames an open file to
+ *             a hidden name in the same directory. A rename onto an open file first links the file to a hidden name,
+ *             so that the name always exists. The last close of the file, or a failed open, removes the hidden name.
+ *
+ *             unlink   LOOKUP -> [GETATTR] -> RENAME to the hidden name -> kept
+ *             rename   LOOKUP -> [GETATTR] -> LINK to the hidden name -> RENAME -> kept
+ *                                                                          `-> refused: REMOVE of the hidden name
+ *
+ *             Without an open file there is no LOOKUP. A server that refuses RENAME or LINK gets the plain call.
+ *
+ *             A crash leaves hidden names behind. A later listing that sees one that is more than a day old by the
+ *             clock of the client sends SETATTR of the access time with a guard: the call is executed only if the
+ *             ctime is still that of the listing, and its reply has the time of the server as the new ctime. The
+ *             name is removed only if a day has passed between the two. So neither the clock of the client nor a
+ *             change by another client leads to an early removal.
+ * Memory:     struct lt_removed, one allocation, belongs to the operation (op->removed), then to m->removed.
+ * Threads:    The owner's.
+ * Errors:     If a call that creates the hidden name fails in transit, the name may exist: it is kept as if it did. A
+ *             removal that fails leaves the name to a later listing.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "file.h"
+#include "handle.h"
+#include "removed.h"
+
+#define DAY_S 86400
+
+struct lt_removed {
+	struct list link;      /* in m->removed */
+	struct lt_fh dir, fh;
+	char name[LT_REMOVED_BYTES];
+	int64_t result;        /* of the operation that removes the name */
+};
+
+/* Exactly the pattern: nothing else is ever removed. */
+static bool is_hidden_name(const char *name)
+{
+	const char *digits = name + sizeof(LT_REMOVED_PREFIX) - 1;
+
+	return !strncmp(name, LT_REMOVED_PREFIX, sizeof(LT_REMOVED_PREFIX) - 1) &&
+	       strspn(digits, "0123456789abcdef") == 16 && !digits[16];
+}
+
+/* ---- what is open ---- */
+
+static bool is_any_open(const struct leat *m)
+{
+	list_for_each(node, &m->files) {
+		if (!container_of(node, struct leat_file, link)->is_dir)
+			return true;
+	}
+	return !list_is_empty(&m->opening);
+}
+
+static bool is_open(const struct leat *m, const struct lt_fh *fh)
+{
+	list_for_each(node, &m->files) {
+		if (lt_fh_is_equal(&container_of(node, struct leat_file, link)->fh, fh))
+			return true;
+	}
+	list_for_each(node, &m->opening) {
+		if (lt_fh_is_equal(&container_of(node, struct lt_op, opening)->walk.fh, fh))
+			return true;
+	}
+	return false;
+}
+
+void lt_removed_opening(struct lt_op *op)
+{
+	struct leat *m = op->task.m;
+
+	if (op->is_opening || op->flags & O_DIRECTORY)
+		return;
+	op->is_opening = true;
+	list_add_tail(&m->opening, &op->opening);
+}
+
+void lt_removed_opened(struct lt_op *op)
+{
+	if (op->is_opening)
+		list_del(&op->opening);
+	op->is_opening = false;
+}
+
+static struct lt_removed *find_removed(const struct leat *m, const struct lt_fh *fh)
+{
+	list_for_each(node, &m->removed) {
+		struct lt_removed *r = container_of(node, struct lt_removed, link);
+
+		if (lt_fh_is_equal(&r->fh, fh))
+			return r;
+	}
+	return NULL;
+}
+
+/* ---- does the last name of a walk need a hidden one? ---- */
+
+void lt_removed_forget(struct lt_op *op)
+{
+	free(op->removed);
+	op->removed = NULL;
+}
+
+/* Return: 0, -ENOMEM, -EIO: no random numbers */
+static int create_removed(struct lt_op *op, const struct lt_fh *fh)
+{
+	struct lt_removed *r = malloc(sizeof(*r));
+	uint64_t random;
+
+	if (!r)
+		return -ENOMEM;
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random)) {
+		free(r);
+		return -EIO;
+	}
+	r->dir = op->walk.fh;
+	r->fh = *fh;
+	snprintf(r->name, sizeof(r->name), LT_REMOVED_PREFIX "%016llx", (unsigned long long)random);
+	op->removed = r;
+	return 0;
+}
+
+static void judge(struct lt_op *op, const fattr3 *a)
+{
+	if (a->type != NF3REG || a->nlink != 1) {
+		lt_removed_forget(op);
+	} else if (is_hidden_name(op->walk.part.name) && find_removed(op->task.m, &op->removed->fh)) {
+		lt_op_finish(op, -EBUSY); /* it has this name because it is open */
+		return;
+	}
+	op->typed_next(op, 0);
+}
+
+static void got_attr(struct lt_op *op, int err)
+{
+	if (!err) {
+		judge(op, &op->res.getattr.GETATTR3res_u.resok.obj_attributes);
+		return;
+	}
+	lt_removed_forget(op);
+	op->typed_next(op, 0); /* the change itself reports what is wrong */
+}
+
+static void looked_up(struct lt_op *op, int err)
+{
+	const LOOKUP3resok *ok = &op->res.lookup.LOOKUP3res_u.resok;
+	struct lt_fh fh;
+
+	if (!err)
+		lt_fh_take(&fh, &ok->object);
+	if (err || !is_open(op->task.m, &fh)) {
+		op->typed_next(op, 0);
+		return;
+	}
+	err = create_removed(op, &fh);
+	if (err) {
+		lt_op_finish(op, err);
+	} else if (ok->obj_attributes.attributes_follow) {
+		judge(op, &ok->obj_attributes.post_op_attr_u.attributes);
+	} else {
+		op->args.getattr.object = lt_fh_wire(&op->removed->fh);
+		lt_op_call(op, NFSPROC3_GETATTR, got_attr);
+	}
+}
+
+void lt_removed_look(struct lt_op *op, lt_op_step next)
+{
+	lt_removed_forget(op); /* of a first attempt */
+	if (!is_any_open(op->task.m)) {
+		next(op, 0);
+		return;
+	}
+	op->typed_next = next;
+	op->args.lookup.what.dir = lt_fh_wire(&op->walk.fh);
+	op->args.lookup.what.name = op->walk.part.name;
+	lt_op_call(op, NFSPROC3_LOOKUP, looked_up);
+}
+
+/* ---- the hidden name ---- */
+
+static diropargs3 hidden_name(struct lt_removed *r)
+{
+	diropargs3 where;
+
+	where.dir = lt_fh_wire(&r->dir);
+	where.name = r->name;
+	return where;
+}
+
+void lt_removed_rename(struct lt_op *op, lt_op_step next)
+{
+	op->args.rename.from.dir = lt_fh_wire(&op->walk.fh);
+	op->args.rename.from.name = op->walk.part.name;
+	op->args.rename.to = hidden_name(op->removed);
+	lt_op_call(op, NFSPROC3_RENAME, next);
+}
+
+void lt_removed_link(struct lt_op *op, lt_op_step next)
+{
+	op->args.link.file = lt_fh_wire(&op->removed->fh);
+	op->args.link.link = hidden_name(op->removed);
+	lt_op_call(op, NFSPROC3_LINK, next);
+}
+
+void lt_removed_keep(struct lt_op *op, int64_t result)
+{
+	struct lt_removed *r = op->removed;
+
+	op->removed = NULL;
+	list_add_tail(&op->task.m->removed, &r->link);
+	lt_removed_settle(op, &r->fh, result); /* it may have been closed meanwhile */
+}
+
+static void removed(struct lt_op *op, int err)
+{
+	struct lt_fh fh = op->removed->fh;
+	int64_t result = op->removed->result;
+
+	(void)err; /* another client may have removed or renamed it */
+	lt_removed_forget(op);
+	lt_removed_settle(op, &fh, result);
+}
+
+void lt_removed_undo(struct lt_op *op, int64_t result)
+{
+	op->removed->result = result;
+	op->args.remove.object = hidden_name(op->removed);
+	lt_op_call(op, NFSPROC3_REMOVE, removed);
+}
+
+void lt_removed_settle(struct lt_op *op, const struct lt_fh *fh, int64_t result)
+{
+	struct leat *m = op->task.m;
+	struct lt_removed *r = find_removed(m, fh);
+
+	if (!r || is_open(m, fh)) {
+		lt_op_finish(op, result);
+		return;
+	}
+	list_del(&r->link);
+	op->removed = r;
+	lt_removed_undo(op, result);
+}
+
+/* ---- hidden names that others have left behind ---- */
+
+static void end_sweep(struct lt_op *op, int err)
+{
+	(void)err; /* no caller: leat_error() is about the operations of the program */
+	lt_op_finish(op, 0);
+}
+
+static void touched(struct lt_op *op, int err)
+{
+	const post_op_attr *a = &op->res.setattr.SETATTR3res_u.resok.obj_wcc.after;
+	const fattr3 *now = &a->post_op_attr_u.attributes;
+
+	if (err || !a->attributes_follow || now->type != NF3REG ||
+	    (int64_t)now->ctime.seconds - op->guard.sattrguard3_u.obj_ctime.seconds <= DAY_S) {
+		end_sweep(op, err);
+		return;
+	}
+	op->args.remove.object.dir = lt_fh_wire(&op->fh2);
+	op->args.remove.object.name = op->name2;
+	lt_op_call(op, NFSPROC3_REMOVE, end_sweep);
+}
+
+static void touch(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
+	op->args.setattr.new_attributes = op->sattr;
+	op->args.setattr.guard = op->guard;
+	lt_op_call(op, NFSPROC3_SETATTR, touched);
+}
+
+/* Is it certainly not in use by this mount, and old by the clock of the client? */
+static bool is_left_behind(const struct leat *m, const entryplus3 *e, const struct lt_fh *fh)
+{
+	const fattr3 *a = &e->name_attributes.post_op_attr_u.attributes;
+
+	return a->type == NF3REG && (int64_t)time(NULL) - a->ctime.seconds > DAY_S && !is_open(m, fh) &&
+	       !find_removed(m, fh);
+}
+
+void lt_removed_sweep(struct leat *m, const struct lt_fh *dir, const entryplus3 *e)
+{
+	struct lt_op *op;
+	struct lt_fh fh;
+
+	if (!is_hidden_name(e->name) || !e->name_attributes.attributes_follow || !e->name_handle.handle_follows)
+		return;
+	lt_fh_take(&fh, &e->name_handle.post_op_fh3_u.handle);
+	if (!is_left_behind(m, e, &fh) || lt_op_create(m, "sweep", NULL, NULL, (struct leat_cb){ 0 }, &op))
+		return;
+	op->walk.fh = fh;
+	op->fh2 = *dir;
+	memcpy(op->name2, e->name, LT_REMOVED_BYTES);
+	op->sattr.atime.set_it = SET_TO_SERVER_TIME;
+	op->guard.check = TRUE;
+	op->guard.sattrguard3_u.obj_ctime = e->name_attributes.post_op_attr_u.attributes.ctime;
+	(void)lt_op_submit(op, touch);
+}
