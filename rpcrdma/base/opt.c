@@ -460,7 +460,7 @@ static bool is_near(const char *a, const char *b, unsigned edits)
 		return false;
 	return (*a && is_near(a + 1, b, edits)) || (*b && is_near(a, b + 1, edits)) ||
 	       (*a && *b && is_near(a + 1, b + 1, edits)) ||
-	       (a[0] && a[0] == b[1] && a[1] && a[1] == b[0] && is_near(a + 2, b + 2, edits));
+	       (*a && *b && a[0] == b[1] && a[1] == b[0] && is_near(a + 2, b + 2, edits));
 }
 
 /* @key: as in a file, where only some options can be set; otherwise as on a command line */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_node_nomem.c - the Nth allocation of a function of nodes fails, for N from 1 until none is left to fail
+ * test_node_nomem.c - the Nth allocation of a function of nodes, options or leat_admin.h fails, for N from 1 until none
+ * is left to fail
  *
  * Only allocations of this thread, the client's, are counted: the server has threads of its own. Each function returns
  * success or -ENOMEM; it sets its outputs on success only; and the mount works afterwards. The sanitizers find leaks.
@@ -19,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "leat_admin.h"
 #include "leat_flow.h"
 
 LOG_DEFINE("test_node_nomem");
@@ -190,6 +192,31 @@ static int64_t do_import(struct got *g)
 	return leat_node_import(m, buf, (size_t)len, &g->node);
 }
 
+static int64_t do_options(struct got *g)
+{
+	struct leat_opts *o = leat_opts_create();
+	int rc = leat_set(o, "capture", "/tmp/f");
+
+	(void)g;
+	if (!rc)
+		rc = leat_set(o, "capture", "/tmp/another");
+	leat_opts_destroy(o);
+	return rc;
+}
+
+static int64_t do_admin(struct got *g)
+{
+	struct leat_server_stats stats = { .size = sizeof(stats) };
+	struct leat_where *w = NULL;
+	int rc = leat_server_where(m, &w);
+
+	(void)g;
+	if (!rc)
+		rc = leat_server_stats(m, &stats);
+	leat_where_free(w);
+	return rc;
+}
+
 static void prepare(void)
 {
 	static const char *const names[] = { "new", "newdir", "old", "olddir" };
@@ -214,10 +241,10 @@ static void release(const struct got *g)
 		leat_closedir(g->dir);
 }
 
-/* The decoder of directory entries allocates, and cannot tell why it failed. */
+/* The decoders of lists allocate, and cannot tell why they failed. */
 static bool is_expected(int64_t rc, int64_t (*fn)(struct got *))
 {
-	return !rc || (failed && (rc == -ENOMEM || (rc == -EBADMSG && fn == do_opendir)));
+	return !rc || (failed && (rc == -ENOMEM || (rc == -EBADMSG && (fn == do_opendir || fn == do_admin))));
 }
 
 /* Return: number of failures */
@@ -253,6 +280,7 @@ static void each(const char *base)
 		ROW(get, 3), ROW(lookup, 4), ROW(open, 5), ROW(create, 6), ROW(create_excl, 6), ROW(mkdir, 4),
 		ROW(symlink, 4), ROW(mknod, 4), ROW(link, 5), ROW(rename, 6), ROW(unlink, 3), ROW(rmdir, 3),
 		ROW(readlink, 4), ROW(attrs, 6), ROW(statvfs, 3), ROW(opendir, 4), ROW(acl, 6), ROW(import, 1),
+		ROW(options, 3), ROW(admin, 3),
 	};
 
 	/* without the cache: its allocations may fail unnoticed, and a name that is cached wrongly hides what exists */
