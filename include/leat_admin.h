@@ -69,7 +69,7 @@ enum leat_where_part {
 
 struct leat_where_kind {
 	uint64_t requests, bytes;
-	uint64_t ns[LEAT_WHERE_PARTS];
+	uint64_t ns[LEAT_WHERE_PARTS]; /* the last member: later releases may add parts */
 };
 
 /* Does not grow: it is an element of an array. */

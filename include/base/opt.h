@@ -79,8 +79,8 @@ const struct opt *opt_find(const struct opt *v, size_t n, const char *name);
 
 #define OPT_HINT_BYTES 64
 
-/** opt_hint - for the message on an unknown option of a file or a URL: prints ` (did you mean "NAME"?)` if the table has
- * a name that differs by at most two letters
+/** opt_hint - prints ` (did you mean "NAME"?)` for the message on the unknown option @name of a file or a URL, if the
+ * table has a name that differs by at most two letters
  * @buf: "" before the first call; unchanged if there is no such name, or if it has a hint from another table
  */
 void opt_hint(const struct opt *v, size_t n, const char *name, char buf[OPT_HINT_BYTES]);

@@ -12,7 +12,8 @@
 #include "tool.h"
 
 /* Counters of a mount that the benchmarks print */
-#define BENCH_COUNTERS(X) X(bytes_copied) X(regs) X(deregs) X(reg_reaped) X(binds) X(local_invs) X(reg_bounced) X(reg_pinned)
+#define BENCH_COUNTERS(X)                                                                           \
+	X(bytes_copied) X(regs) X(deregs) X(reg_reaped) X(binds) X(local_invs) X(reg_bounced) X(reg_pinned)
 
 struct bench_counters {
 #define BENCH_COUNTER(name) uint64_t name;

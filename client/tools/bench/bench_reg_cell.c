@@ -129,8 +129,8 @@ static int set_up(struct reg_job *job)
 	job->random = (uint64_t)job->number << 40; /* sequences that overlap after 2^40 numbers at the earliest */
 	job->mem_bytes = job->buffers * stride(cell);
 	/* the limit here is entries, not bytes */
-	snprintf(opts, sizeof(opts), "cache=none&registration=%s&bounce=0&reg_entries=%u&reg_bytes=%zu&reg_cost=%u&"
-		 "reg_page_cost=%u&dereg_cost=%u&dereg_page_cost=%u", cell->strategy, job->entries,
+	snprintf(opts, sizeof(opts), "cache=none&registration=%s&bounce=0&reg_entries=%u&reg_bytes=%" PRIu64 "&"
+		 "reg_cost=%u&reg_page_cost=%u&dereg_cost=%u&dereg_page_cost=%u", cell->strategy, job->entries,
 		 job->mem_bytes + SPARE_BYTES, cost->reg_ns, cost->reg_page_ns, cost->dereg_ns, cost->dereg_page_ns);
 	rc = tool_mount(job->plan->url, opts, &job->m);
 	if (rc)
