@@ -156,8 +156,20 @@ int leat_session_free(struct leat_session *s);
 /** leat_session - the session of a mount, for the functions below; valid until leat_umount(). NULL of NULL. */
 struct leat_session *leat_session(const struct leat *m);
 
-/** leat_umount - waits for operations in flight, closes all files, ends the mount. NULL is fine. */
+/** leat_umount - waits for operations in flight, closes all files, ends the mount. NULL is fine.
+ * While a hard mount's server does not reply, this function does not return. */
 void leat_umount(struct leat *m);
+
+/** leat_umount_within - as leat_umount(), with a time limit
+ * @timeout_ms: after this time, operations that are still in flight are cancelled, as by leat_cancel_all(), and files
+ * are closed without waiting for the server. -1: no limit
+ *
+ * The mount has ended when this function returns 0 or -ETIMEDOUT.
+ *
+ * Return: 0; -ETIMEDOUT: operations were cancelled, and data written last may not be stable; -EDEADLK: from a
+ * callback.
+ */
+int leat_umount_within(struct leat *m, int timeout_ms);
 
 /** leat_error - text of the last failure on this handle: server and path, procedure, cause
  * "leat://host/export/dir/file: LOOKUP: Permission denied (NFS3ERR_ACCES)"
@@ -284,6 +296,36 @@ struct leat_cb {
 	void *user_data;
 	void (*free)(void *user_data);
 };
+
+/* ---- cancelling -------------------------------------------------------------------------- */
+
+/* A cancelled operation runs its callback once, as any other. The callback does not run inside the function that
+ * cancels, and no server can access the memory of the operation when it runs. Its result is
+ *   the result of the operation, if it has ended in the meantime. Of a write, the number of bytes may be short.
+ *   -ECANCELED     the operation has changed nothing at the server
+ *   -EINPROGRESS   the operation changes something, and the server may have executed it or a part of it, or may
+ *                  execute it later: a call that was sent cannot be taken back
+ * A file whose leat_close() is cancelled is closed; data written last may not be stable.
+ * Cancelling waits for no server. It blocks only while a server on the same host copies to or from the memory of a
+ * call. */
+
+/** leat_cancel - cancels all operations of @m in flight whose callback has this @user_data; any thread, also in a callback
+ *
+ * Return: 0: they end soon; -ENOENT: there are none, or they have ended already.
+ */
+int leat_cancel(struct leat *m, const void *user_data);
+
+/** leat_cancel_all - cancels all operations of @m in flight, synchronous ones of other threads too; else as leat_cancel()
+ */
+int leat_cancel_all(struct leat *m);
+
+/** leat_interrupt - ends the synchronous call of @m in progress with -EINTR, or with -EINPROGRESS, as above. Without
+ * such a call, the next one ends at once with -EINTR.
+ *
+ * Any thread; also in a signal handler: it is async-signal-safe. A signal alone ends no call: synchronous functions
+ * continue after signal handlers, as with SA_RESTART. Asynchronous operations continue.
+ */
+void leat_interrupt(struct leat *m);
 
 /* ---- data buffers ------------------------------------------------------------------------- */
 

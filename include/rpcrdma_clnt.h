@@ -96,6 +96,7 @@ struct rpcrdma_call {
 	uint32_t xid;
 	uint32_t payload_bytes;            /* of the results, now in sink */
 	const char *why;                   /* on failure: text for users; static or owned by the client */
+	bool sent;                         /* the responder may have executed it */
 	void *priv;                        /* private */
 };
 

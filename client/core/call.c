@@ -11,6 +11,8 @@
  *             holds for synchronous and asynchronous operations. With retry=soft, timeo limits the
  *             retries, counted from the first attempt; the last attempt is made when timeo has passed,
  *             then the call fails with -EAGAIN.
+ *             A cancelled call fails with -ECANCELED. If it changes something and has been sent, it fails with
+ *             -EINPROGRESS: a server cannot be told to forget a call.
  * Memory:     The caller's. Handles in results are decoded into fh_room, so these results need no freeing;
  *             only those of READDIR and READDIRPLUS allocate (dir.c frees them).
  * Threads:    The handle's owner.
@@ -143,12 +145,24 @@ static void failed_at_start(struct rpcrdma_timer *t)
 {
 	struct lt_call *c = container_of(t, struct lt_call, timer);
 
+	c->waits = false;
 	c->rpc.done(&c->rpc, c->err);
 }
 
 static void ask_again(struct rpcrdma_timer *t)
 {
-	send_call(container_of(t, struct lt_call, timer));
+	struct lt_call *c = container_of(t, struct lt_call, timer);
+
+	c->waits = false;
+	send_call(c);
+}
+
+/* Runs fn() after @ns. */
+static void wait_ns(struct lt_call *c, void (*fn)(struct rpcrdma_timer *t), uint64_t ns)
+{
+	c->waits = true;
+	c->timer.fn = fn;
+	rpcrdma_timer_set(c->m->session->engine, &c->timer, ns);
 }
 
 static bool wait_for_jukebox(struct lt_call *c)
@@ -162,8 +176,8 @@ static bool wait_for_jukebox(struct lt_call *c)
 	delay = c->delay_ms * NS_PER_MS;
 	if (c->give_up_ns)
 		delay = MIN(delay, c->give_up_ns - now);
-	c->timer.fn = ask_again;
-	rpcrdma_timer_set(c->m->session->engine, &c->timer, delay);
+	c->rpc.sent = false; /* the server did nothing */
+	wait_ns(c, ask_again, delay);
 	return true;
 }
 
@@ -173,12 +187,28 @@ static bool has_status(const struct lt_call *c)
 	return (c->rpc.prog == NFS_PROGRAM || c->rpc.prog == NFSACL_PROGRAM) && proc_of(c)->res_bytes;
 }
 
+/* Does it matter whether the server has executed the call? */
+static bool changes_something(const struct lt_call *c)
+{
+	static const uint32_t only_reads = 1u << NFSPROC3_NULL | 1u << NFSPROC3_GETATTR | 1u << NFSPROC3_LOOKUP |
+					   1u << NFSPROC3_ACCESS | 1u << NFSPROC3_READLINK | 1u << NFSPROC3_READ |
+					   1u << NFSPROC3_READDIR | 1u << NFSPROC3_READDIRPLUS |
+					   1u << NFSPROC3_FSSTAT | 1u << NFSPROC3_FSINFO | 1u << NFSPROC3_PATHCONF |
+					   1u << NFSPROC3_COMMIT;
+
+	if (c->rpc.prog == NFS_PROGRAM)
+		return !(only_reads >> c->rpc.proc & 1);
+	return c->rpc.prog != NFSACL_PROGRAM || c->rpc.proc != NFSACLPROC3_GETACL;
+}
+
 struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 {
 	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
 	nfsstat3 status = NFS3_OK;
 
 	c->status = NFS3_OK;
+	if (*err == -ECANCELED && rpc->sent && changes_something(c))
+		*err = -EINPROGRESS;
 	if (!has_status(c))
 		return c;
 	if (!*err)
@@ -207,10 +237,9 @@ static void send_call(struct lt_call *c)
 	c->rpc.why = NULL;
 	c->rpc.deadline_ms = m->url.soft ? m->timeo_ms : 0;
 	c->err = rpcrdma_clnt_call(clnt, &c->rpc);
-	if (c->err) {
-		c->timer.fn = failed_at_start;
-		rpcrdma_timer_set(m->session->engine, &c->timer, 0);
-	}
+	c->clnt = clnt;
+	if (c->err)
+		wait_ns(c, failed_at_start, 0);
 }
 
 void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room)
@@ -274,6 +303,18 @@ void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32
 		.done = done,
 	};
 	send_call(c);
+}
+
+void lt_call_cancel(struct lt_call *c)
+{
+	if (!c->waits) {
+		rpcrdma_clnt_cancel(c->clnt, &c->rpc);
+		return;
+	}
+	rpcrdma_timer_cancel(c->m->session->engine, &c->timer);
+	c->waits = false;
+	c->rpc.why = "cancelled";
+	c->rpc.done(&c->rpc, -ECANCELED);
 }
 
 const char *lt_call_name(const struct lt_call *c)

@@ -64,6 +64,8 @@ struct lt_call {
 	uint64_t stamp, sent_ns; /* of the last attempt; see cache.h */
 	uint32_t listed;         /* entries of READDIRPLUS that went into the cache, over all calls */
 	int err;
+	struct rpcrdma_clnt *clnt;       /* of the last attempt */
+	bool waits;                      /* for the timer */
 	struct rpcrdma_timer timer;
 };
 
@@ -102,6 +104,13 @@ void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void 
 void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc,
 			 xdrproc_t decode, void *res, uint32_t reply_max,
 			 lt_call_done done);
+
+/** lt_call_cancel - ends the call that is in progress: done() runs before this function returns, unless none is
+ *
+ * lt_call_ended() then returns the call with -ECANCELED; or with -EINPROGRESS, if the call changes something and the
+ * server may have executed it. No peer can access the memory of the call any more.
+ */
+void lt_call_cancel(struct lt_call *c);
 
 /** lt_call_name - "LOOKUP"; lt_call_cause - "NFS3ERR_NOENT" of a failed call; "" if unknown */
 const char *lt_call_name(const struct lt_call *c);

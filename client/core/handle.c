@@ -8,6 +8,7 @@
  * Threads:    The owner's. lt_handle_tell() and leat_error(): any.
  * Errors:     leat_error() gives each thread its own copy, so the text does not change while the thread reads it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,10 @@ int lt_handle_create(struct leat_session *s, const struct lt_url *url, const str
 	list_init(&m->files);
 	list_init(&m->opening);
 	list_init(&m->removed);
+	list_init(&m->tasks);
+	atomic_init(&m->interrupted, false);
+	atomic_init(&m->interrupt_posted, false);
+	m->interrupt_msg.fn = lt_sync_interrupt;
 	rc = -pthread_mutex_init(&m->lock, NULL);
 	if (rc) {
 		free(m);
@@ -105,6 +110,7 @@ void lt_handle_destroy(struct leat *m)
 {
 	struct leat_session *s = m->session;
 
+	assert(list_is_empty(&m->files) && list_is_empty(&m->tasks));
 	(void)lt_sync_run(s, detach_mount, m, NULL);
 	free_mount(m);
 	if (s->is_private)

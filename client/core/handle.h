@@ -7,6 +7,7 @@
 #define LT_HANDLE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/list.h"
@@ -50,8 +51,11 @@ struct leat {
 	uint64_t jukebox_retries;
 	void (*away)(void *ctx, bool away, const char *why); /* opts->away, or NULL */
 	void *away_ctx;
-	unsigned tasks;                    /* started, but callback not yet run */
-	struct lt_wait *drain;             /* waits until there are no tasks, or NULL */
+	struct list tasks;                 /* struct lt_task: started, but callback not yet run */
+	atomic_bool interrupted;           /* the synchronous call in progress, or the next one, ends with -EINTR */
+	atomic_bool interrupt_posted;
+	struct rpcrdma_msg interrupt_msg;
+	struct lt_wait *drain;             /* waits until there are no tasks; NULL: no one waits */
 	struct list files;
 	struct list opening, removed;      /* see removed.h */
 

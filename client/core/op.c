@@ -54,6 +54,11 @@ static int copy_path(const char *path, char **ret)
 	return 0;
 }
 
+static void stop_op(struct lt_task *t)
+{
+	lt_call_cancel(&container_of(t, struct lt_op, task)->call);
+}
+
 static void start_op(struct lt_task *t)
 {
 	struct lt_op *op = container_of(t, struct lt_op, task);
@@ -92,6 +97,7 @@ int lt_op_create(struct leat *m, const char *verb, const char *path, const char 
 int lt_op_submit(struct lt_op *op, lt_op_step first)
 {
 	op->first = op->next = first;
+	op->task.stop = stop_op;
 	lt_task_submit(&op->task, start_op);
 	return 0;
 }
@@ -111,22 +117,33 @@ static void call_done(struct rpcrdma_call *rpc, int err)
 		go_on(container_of(c, struct lt_op, call), err);
 }
 
-void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next)
+/* Sets the step after the next call. Return: false: the operation is cancelled, and that step has run. */
+static bool may_call(struct lt_op *op, lt_op_step next)
 {
 	op->next = next;
-	lt_call_start(&op->call, proc, &op->args, &op->res, 0, NULL, 0, call_done);
+	if (likely(!op->task.cancelled))
+		return true;
+	lt_task_explain(&op->task, -ECANCELED, NULL, "cancelled");
+	next(op, -ECANCELED);
+	return false;
+}
+
+void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next)
+{
+	if (may_call(op, next))
+		lt_call_start(&op->call, proc, &op->args, &op->res, 0, NULL, 0, call_done);
 }
 
 void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next)
 {
-	op->next = next;
-	lt_call_start_acl(&op->call, proc, &op->args, &op->res, call_done);
+	if (may_call(op, next))
+		lt_call_start_acl(&op->call, proc, &op->args, &op->res, call_done);
 }
 
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next)
 {
-	op->next = next;
-	lt_call_start(&op->call, proc, &op->args, &op->res, reply_bytes, NULL, 0, call_done);
+	if (may_call(op, next))
+		lt_call_start(&op->call, proc, &op->args, &op->res, reply_bytes, NULL, 0, call_done);
 }
 
 static void readlink_done(struct rpcrdma_call *rpc, int err)
@@ -160,7 +177,8 @@ void lt_op_call_readlink(struct lt_op *op, struct lt_fh *fh, lt_op_step next)
 			return;
 		}
 	}
-	op->next = next;
+	if (!may_call(op, next))
+		return;
 	op->args.readlink.symlink = lt_fh_wire(fh);
 	op->iov.iov_base = op->link_text;
 	op->iov.iov_len = NFS3_PATH_MAX;
@@ -177,6 +195,8 @@ void lt_op_finish(struct lt_op *op, int64_t result)
 		op->first(op, 0);
 		return;
 	}
+	if (result == -ECANCELED && op->created)
+		result = -EINPROGRESS;
 	lt_task_finish(&op->task, result, release_op);
 }
 

@@ -16,9 +16,12 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/cond.h"
 #include "file.h"
 #include "readahead.h"
 #include "sync.h"
+#include "task.h"
 
 static void wait_done(void *arg, int64_t result)
 {
@@ -52,31 +55,82 @@ int lt_sync_begin(struct lt_wait *w, struct leat_session *s)
 		return -EDEADLK;
 	w->session = s;
 	w->cb = (struct leat_cb){ .fn = wait_done, .user_data = w };
-	w->done = false;
+	w->done = w->interrupted = false;
 	w->service = !lt_session_is_mine(s);
 	if (w->service) {
 		pthread_mutex_init(&w->lock, NULL);
-		pthread_cond_init(&w->cond, NULL);
+		(void)cond_init(&w->cond);
 	}
 	return 0;
 }
 
+int lt_sync_begin_call(struct lt_wait *w, struct leat *m)
+{
+	int rc = lt_sync_begin(w, m ? m->session : NULL);
+
+	if (!rc && unlikely(atomic_exchange(&m->interrupted, false))) {
+		(void)lt_sync_end(w, -EINTR);
+		rc = -EINTR;
+	}
+	return rc;
+}
+
+/* The time left until @until_ns, rounded up; 0: it has passed. */
+static int left_ms(uint64_t until_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	return until_ns <= now_ns ? 0 : (int)MIN((until_ns - now_ns) / NS_PER_MS + 1, (uint64_t)INT_MAX);
+}
+
+/* Runs the engine of the caller until the result has arrived. */
+static bool await_own(struct lt_wait *w, uint64_t until_ns)
+{
+	int ms = -1;
+
+	while (!w->done) {
+		if (until_ns) {
+			ms = left_ms(until_ns);
+			if (!ms)
+				return false;
+		}
+		(void)rpcrdma_engine_wait(w->session->engine, ms); /* 0: a signal, or the time is up */
+	}
+	return true;
+}
+
+static bool await_service(struct lt_wait *w, uint64_t until_ns)
+{
+	bool in_time = true;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->done && in_time) {
+		if (until_ns)
+			in_time = cond_wait_until(&w->cond, &w->lock, until_ns);
+		else
+			pthread_cond_wait(&w->cond, &w->lock);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return in_time;
+}
+
+/* Return: false: the time is up, and the result may still arrive */
+static bool await(struct lt_wait *w, uint64_t until_ns)
+{
+	return w->service ? await_service(w, until_ns) : await_own(w, until_ns);
+}
+
 int64_t lt_sync_end(struct lt_wait *w, int rc)
 {
-	if (!w->service) {
-		while (!rc && !w->done)
-			(void)rpcrdma_engine_wait(w->session->engine, -1); /* 0: a signal; wait again */
-		return rc ? rc : w->result;
+	if (!rc)
+		(void)await(w, 0);
+	if (w->service) {
+		pthread_cond_destroy(&w->cond);
+		pthread_mutex_destroy(&w->lock);
 	}
-	if (!rc) {
-		pthread_mutex_lock(&w->lock);
-		while (!w->done)
-			pthread_cond_wait(&w->cond, &w->lock);
-		pthread_mutex_unlock(&w->lock);
-	}
-	pthread_cond_destroy(&w->cond);
-	pthread_mutex_destroy(&w->lock);
-	return rc ? rc : w->result;
+	if (rc)
+		return rc;
+	return unlikely(w->interrupted) && w->result == -ECANCELED ? -EINTR : w->result;
 }
 
 static void rpc_done(struct rpcrdma_call *call, int err)
@@ -149,20 +203,72 @@ static void begin_drain(void *of, void *arg)
 	struct leat *m = of;
 	struct lt_wait *w = arg;
 
-	if (m->tasks)
-		m->drain = w;
-	else
+	if (list_is_empty(&m->tasks))
 		wait_done(w, 0);
+	else
+		m->drain = w;
 }
 
-void lt_sync_drain(struct leat *m)
+static void end_drain(void *of, void *arg)
+{
+	struct leat *m = of;
+	struct lt_wait *w = arg;
+
+	if (w->done)
+		return;
+	m->drain = NULL;
+	wait_done(w, -ETIMEDOUT);
+}
+
+int lt_sync_drain(struct leat *m, uint64_t until_ns)
 {
 	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m->session);
 
-	if (lt_sync_begin(&w, m->session))
-		return;
+	if (rc)
+		return rc;
 	(void)lt_sync_run(m->session, begin_drain, m, &w);
-	(void)lt_sync_end(&w, 0);
+	if (!await(&w, until_ns))
+		(void)lt_sync_run(m->session, end_drain, m, &w);
+	return (int)lt_sync_end(&w, 0);
+}
+
+static bool is_interrupted(const struct lt_task *t, const void *arg)
+{
+	(void)arg;
+	return t->cb.fn == wait_done && ((const struct lt_wait *)t->cb.user_data)->interrupted;
+}
+
+/* The waiters are on the stacks of their threads until wait_done(), which the cancelled tasks run later. */
+void lt_sync_interrupt(struct rpcrdma_msg *msg)
+{
+	struct leat *m = container_of(msg, struct leat, interrupt_msg);
+	bool any = false;
+
+	atomic_store(&m->interrupt_posted, false);
+	if (!atomic_load(&m->interrupted))
+		return; /* a call that began in the meantime has returned -EINTR */
+	list_for_each(node, &m->tasks) {
+		struct lt_task *t = list_entry(node, struct lt_task, link);
+
+		if (t->cb.fn == wait_done && !t->ended && !t->cancelled) {
+			((struct lt_wait *)t->cb.user_data)->interrupted = true;
+			any = true;
+		}
+	}
+	if (!any)
+		return;
+	atomic_store(&m->interrupted, false);
+	(void)lt_task_cancel(m, is_interrupted, NULL);
+}
+
+void leat_interrupt(struct leat *m)
+{
+	if (lt_session_check(m->session))
+		return;
+	atomic_store(&m->interrupted, true);
+	if (!atomic_exchange(&m->interrupt_posted, true))
+		rpcrdma_engine_post(m->session->engine, &m->interrupt_msg);
 }
 
 /* ---- the public functions, in the order of leat.h ---- */

@@ -16,6 +16,7 @@ struct lt_wait {
 	struct leat_cb cb;  /* passed to the asynchronous call */
 	bool service;       /* another thread delivers the result */
 	bool done;
+	bool interrupted;   /* owner's thread, until done: cancelled by leat_interrupt() */
 	int64_t result;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
@@ -31,6 +32,11 @@ must_check int lt_sync_begin(struct lt_wait *w, struct leat_session *s);
 /** lt_sync_end - waits if @rc of the asynchronous call is 0. Return: the result. */
 int64_t lt_sync_end(struct lt_wait *w, int rc);
 
+/** lt_sync_begin_call - as lt_sync_begin(), for a call that leat_interrupt() can end
+ * Return: as lt_sync_begin(); -EINTR: it has been called already.
+ */
+must_check int lt_sync_begin_call(struct lt_wait *w, struct leat *m);
+
 /** LT_WAIT_FOR - starts an asynchronous call and waits for it
  * @m: the mount, or NULL
  * @start: the call, with the callback w.cb
@@ -39,9 +45,8 @@ int64_t lt_sync_end(struct lt_wait *w, int rc);
  */
 #define LT_WAIT_FOR(m, start)                                                                                \
 	__extension__({                                                                                      \
-		const struct leat *of = (m);                                                                 \
 		struct lt_wait w;                                                                            \
-		int refused = lt_sync_begin(&w, of ? of->session : NULL);                                    \
+		int refused = lt_sync_begin_call(&w, m);                                                     \
 		refused ? refused : lt_sync_end(&w, start);                                                  \
 	})
 
@@ -80,7 +85,14 @@ int lt_sync_rpc(struct lt_server *server, struct rpcrdma_clnt *c, struct lt_rpc 
  * Return: 0; -EOWNERDEAD: it did not run. */
 int lt_sync_run(struct leat_session *s, void (*fn)(void *of, void *arg), void *of, void *arg);
 
-/** lt_sync_drain - waits until no operation of @m is in flight */
-void lt_sync_drain(struct leat *m);
+/** lt_sync_drain - waits until no operation of @m is in flight
+ * @until_ns: time limit, of clock_now_ns(); 0: no limit
+ *
+ * Return: 0, -ETIMEDOUT, or an error of lt_sync_begin().
+ */
+int lt_sync_drain(struct leat *m, uint64_t until_ns);
+
+/** lt_sync_interrupt - ends the synchronous calls of the mount that @msg belongs to: the message of leat_interrupt() */
+void lt_sync_interrupt(struct rpcrdma_msg *msg);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * task.c - starts operations on the thread that owns the handle, and runs their callbacks
+ * task.c - starts operations on the thread that owns the mount, cancels them, and runs their callbacks
  *
  * Operation:  lt_task_submit() -> start() ... -> lt_task_finish() -> release() -> fn() -> free(). Both are inline, so
  *             that start() and release(), which their callers name, are direct calls. If the
@@ -10,10 +10,13 @@
  * Memory:     The task frees itself with release() before its callback runs, so a callback must not
  *             unmount but may start any operation.
  * Threads:    submit from any thread after leat_service_start(); everything else on the owner's.
+ *             A task that is cancelled ends with an error of its call, or with its result if it has ended in the
+ *             meantime. Its callback runs by a message, never inside leat_cancel().
  * Errors:     A callback never runs inside the function that started its operation. An operation that
  *             finishes while it starts (nothing to send, bad path) is finished by a message to the owner's
  *             thread.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +29,7 @@ static void run_start(struct rpcrdma_msg *msg)
 {
 	struct lt_task *t = container_of(msg, struct lt_task, msg);
 
-	t->m->tasks++;
+	list_add_tail(&t->m->tasks, &t->link);
 	t->step(t);
 }
 
@@ -43,14 +46,13 @@ void lt_task_call_back(struct leat *m, struct leat_cb cb, int64_t result)
 	struct leat_session *s = m->session;
 	bool nested = s->in_callback;
 
-	m->tasks--;
 	s->in_callback = true;
 	if (cb.fn)
 		cb.fn(cb.user_data, result);
 	if (cb.free)
 		cb.free(cb.user_data);
 	s->in_callback = nested;
-	if (!m->tasks && m->drain) {
+	if (m->drain && list_is_empty(&m->tasks)) {
 		struct leat_cb drained = m->drain->cb;
 
 		m->drain = NULL;
@@ -70,9 +72,10 @@ bool lt_task_begin(struct lt_task *t, void (*start)(struct lt_task *t))
 	struct leat *m = t->m;
 
 	t->explained = 0;
-	t->starting = lt_handle_is_mine(m);
-	if (t->starting) {
-		m->tasks++;
+	t->cancelled = t->ended = false;
+	t->deferred = lt_handle_is_mine(m);
+	if (t->deferred) {
+		list_add_tail(&m->tasks, &t->link);
 		return true;
 	}
 	t->step = start;
@@ -84,7 +87,8 @@ bool lt_task_begin(struct lt_task *t, void (*start)(struct lt_task *t))
 bool lt_task_end(struct lt_task *t, int64_t result, void (*release)(struct lt_task *t))
 {
 	t->result = result;
-	if (t->starting) {
+	if (t->deferred) {
+		t->ended = true;
 		t->step = release;
 		t->msg.fn = run_finish;
 		rpcrdma_engine_post(t->m->session->engine, &t->msg);
@@ -92,7 +96,73 @@ bool lt_task_end(struct lt_task *t, int64_t result, void (*release)(struct lt_ta
 	}
 	if (result < 0)
 		tell(t);
+	list_del(&t->link);
 	return true;
+}
+
+static void cancel_task(struct lt_task *t)
+{
+	t->cancelled = true;
+	t->deferred = true;
+	t->stop(t);
+	t->deferred = false;
+}
+
+bool lt_task_has_data(const struct lt_task *t, const void *arg)
+{
+	return t->cb.user_data == arg;
+}
+
+size_t lt_task_cancel(struct leat *m, bool (*match)(const struct lt_task *t, const void *arg), const void *arg)
+{
+	struct list *node = m->tasks.next;
+	size_t n = 0;
+
+	while (node != &m->tasks) {
+		struct lt_task *t = list_entry(node, struct lt_task, link);
+
+		node = node->next;
+		if (t->cancelled || t->ended || (match && !match(t, arg)))
+			continue;
+		/* At the end of the list, cancelled tasks do not lengthen the search. The end of a call may start
+		 * others and run their callbacks, so the search begins again. */
+		list_del(&t->link);
+		list_add_tail(&m->tasks, &t->link);
+		cancel_task(t);
+		node = m->tasks.next;
+		n++;
+	}
+	return n;
+}
+
+struct cancel {
+	bool (*match)(const struct lt_task *t, const void *arg);
+	const void *user_data;
+	size_t count;
+};
+
+static void cancel_there(void *of, void *arg)
+{
+	struct cancel *c = arg;
+
+	c->count = lt_task_cancel(of, c->match, c->user_data);
+}
+
+static int cancel_tasks(struct leat *m, struct cancel c)
+{
+	int rc = m ? lt_sync_run(m->session, cancel_there, m, &c) : -EINVAL;
+
+	return rc ? rc : c.count ? 0 : -ENOENT;
+}
+
+int leat_cancel(struct leat *m, const void *user_data)
+{
+	return cancel_tasks(m, (struct cancel){ .match = lt_task_has_data, .user_data = user_data });
+}
+
+int leat_cancel_all(struct leat *m)
+{
+	return cancel_tasks(m, (struct cancel){ 0 });
 }
 
 void lt_task_explain(struct lt_task *t, int err, const char *what, const char *fmt, ...)

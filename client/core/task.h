@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/util.h"
 #include "leat.h"
 #include "rpcrdma.h"
@@ -23,9 +24,13 @@ struct lt_task {
 	int explained;                        /* the error that `what` and `cause` explain, or 0 */
 	char what[48];                        /* "LOOKUP", "WRITE at offset 4096" */
 	char cause[160];                      /* "NFS3ERR_NOENT", "" if unknown */
+	void (*stop)(struct lt_task *t);      /* cancels what is in flight, after `cancelled` has been set */
 	void (*step)(struct lt_task *t);      /* start or release, which a message runs */
+	struct list link;                     /* in m->tasks */
 	int64_t result;
-	bool starting;                        /* inside start(), called directly from the caller's function */
+	bool deferred;                        /* inside start() or stop(): its end must wait for a message */
+	bool cancelled;                       /* starts no further call */
+	bool ended;                           /* a message will run its callback */
 	struct rpcrdma_msg msg;
 };
 
@@ -41,7 +46,7 @@ static inline void lt_task_submit(struct lt_task *t, void (*start)(struct lt_tas
 		return;
 	start(t);
 	/* start() never completes a task, so @t is still valid */
-	t->starting = false;
+	t->deferred = false;
 }
 
 /** lt_task_end - returns true if the task may end now; otherwise it ends by a message */
@@ -61,6 +66,14 @@ static inline void lt_task_finish(struct lt_task *t, int64_t result, void (*rele
 	release(t);
 	lt_task_call_back(m, cb, result);
 }
+
+/** lt_task_cancel - cancels the operations of @m for which match(t, arg) is true; without @match, all
+ * Their callbacks run later. Return: the number of operations.
+ */
+size_t lt_task_cancel(struct leat *m, bool (*match)(const struct lt_task *t, const void *arg), const void *arg);
+
+/** lt_task_has_data - a match of lt_task_cancel(): is @arg the user_data of the callback? */
+bool lt_task_has_data(const struct lt_task *t, const void *arg);
 
 /** lt_task_explain - records why the task may fail with @err
  * @what: the procedure that was refused; NULL: the operation as a whole

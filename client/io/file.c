@@ -179,6 +179,7 @@ static void close_start(struct lt_op *op, int err)
 	struct leat_file *f = op->file;
 
 	(void)err; /* a first step */
+	f->is_closing = true;
 	if (f->busy)
 		f->close_op = op;
 	else

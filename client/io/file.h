@@ -27,6 +27,7 @@ struct leat_file {
 	/* owner's thread only */
 	struct list link;           /* in m->files */
 	unsigned busy;              /* operations in flight on the file, except close */
+	bool is_closing;
 	struct lt_op *close_op;     /* waits until busy is 0 */
 	bool has_unstable;          /* written but not committed; verf identifies the server instance */
 	bool lost;                  /* the server lost written data; never cleared */

@@ -14,7 +14,8 @@
  *             are recycled: in steady state, I/O allocates nothing.
  * Threads:    lt_io_start() any; the rest the owner's. The pool of struct lt_io is locked.
  * Errors:     Read: an error below the end of file is the result, because a short count means end of file.
- *             Write: the bytes written before the error are the result, if any.
+ *             Write: the bytes written before the error are the result, if any. A cancelled write of which any part
+ *             may have been written ends with -EINPROGRESS.
  * See:        doc/tour.md, the life of a READ and of a WRITE.
  */
 #include <errno.h>
@@ -33,6 +34,7 @@
 struct lt_subreq {
 	struct lt_call call;
 	struct lt_io *io;
+	struct list link;           /* in io->sent, while it is in flight */
 	struct lt_subreq *next;     /* in session->free_subreqs */
 	uint64_t off;
 	uint32_t len;              /* bytes not yet transferred */
@@ -58,8 +60,10 @@ struct lt_io {
 	uint64_t next;             /* first byte not yet covered by a subrequest */
 	uint64_t end;              /* see the head of the file */
 	int end_err;               /* errno at `end`; 0: end of file */
+	struct list sent;          /* subrequests in flight */
 	unsigned flying, window;
 	bool has_first;            /* `first` is not in use */
+	bool changed;              /* a WRITE has been or may have been executed */
 	struct lt_subreq first;
 	/* cursor in the caller's memory: position of `next` */
 	const struct iovec *iov;
@@ -162,6 +166,8 @@ static void finish_io(struct lt_io *io)
 {
 	uint64_t good = io->end - io->off;
 
+	if (io->end_err == -ECANCELED && io->changed)
+		io->end_err = -EINPROGRESS;
 	if (io->write)
 		lt_readahead_drop(io->f); /* data read in the meantime may predate the write */
 	lt_task_finish(&io->task, io->end_err && (!io->write || !good) ? io->end_err : (int64_t)good, release_io);
@@ -287,6 +293,7 @@ static bool subreq_written(struct lt_subreq *p)
 		stop_at(p->io, p->off, -EREMOTEIO);
 		return true;
 	}
+	p->io->changed = true;
 	drop_memory(p, ok->count);
 	if (!p->len || p->off >= p->io->end)
 		return true;
@@ -312,9 +319,11 @@ static void subreq_done(struct rpcrdma_call *rpc, int err)
 		if (p->off < io->end)
 			lt_task_explain(&io->task, err, what, "%s", lt_call_cause(call));
 		stop_at(io, p->off, err);
+		io->changed |= err == -EINPROGRESS;
 	} else if (!(io->write ? subreq_written(p) : subreq_read(p))) {
 		return;
 	}
+	list_del(&p->link);
 	put_subreq(p);
 	io->flying--;
 	issue(io);
@@ -326,7 +335,7 @@ static void issue(struct lt_io *io)
 	struct leat *m = io->task.m;
 	uint32_t unit = io->write ? m->wsize : m->rsize;
 
-	while (io->next < io->end && io->flying < io->window) {
+	while (io->next < io->end && io->flying < io->window && !io->task.cancelled) {
 		struct lt_subreq *p = get_subreq(io);
 		uint64_t max = io->end - io->next;
 
@@ -344,10 +353,20 @@ static void issue(struct lt_io *io)
 		p->len = take_memory(io, p, max);
 		io->next += p->len;
 		io->flying++;
+		list_add_tail(&io->sent, &p->link);
 		send_subreq(p);
 	}
 	if (!io->flying)
 		finish_io(io);
+}
+
+/* What has arrived stays valid below the lowest offset whose subrequest is cancelled. */
+static void stop_io(struct lt_task *t)
+{
+	struct lt_io *io = container_of(t, struct lt_io, task);
+
+	list_for_each_safe(node, &io->sent)
+		lt_call_cancel(&list_entry(node, struct lt_subreq, link)->call);
 }
 
 static void start_io(struct lt_task *t)
@@ -446,6 +465,9 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	io->flying = 0;
 	io->window = m->url.credits * m->server->clnts;
 	io->has_first = true;
+	io->changed = false;
+	list_init(&io->sent);
+	io->task.stop = stop_io;
 	lt_task_submit(&io->task, start_io);
 	return 0;
 }

@@ -276,6 +276,19 @@ static bool ring_is_idle(const struct lt_readahead *ra)
 	return true;
 }
 
+static void reader_stop(struct lt_task *t)
+{
+	struct reader *r = container_of(t, struct reader, task);
+	struct lt_readahead *ra = r->f->readahead;
+
+	if (ra && ra->waiter == r) {
+		ra->waiter = NULL;
+		reader_finish(r, r->done ? (int64_t)r->done : -ECANCELED);
+		return;
+	}
+	(void)lt_task_cancel(t->m, lt_task_has_data, r); /* its read into the caller's memory */
+}
+
 static void reader_start(struct lt_task *t)
 {
 	struct reader *r = container_of(t, struct reader, task);
@@ -320,6 +333,7 @@ int lt_readahead_read(struct leat_file *f, void *buf, size_t len, uint64_t pos, 
 	r->buf = buf;
 	r->len = len;
 	r->pos = pos;
+	r->task.stop = reader_stop;
 	lt_task_submit(&r->task, reader_start);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "choose.h"
 #include "ctl.h"
 #include "file.h"
@@ -23,6 +24,7 @@
 #include "op.h"
 #include "opts.h"
 #include "sync.h"
+#include "task.h"
 
 #define IO_BYTES_MAX (1u << 20)    /* limit per call if the server does not state its own */
 #define IO_BYTES_MIN 512u
@@ -324,19 +326,63 @@ int leat_session_create(const struct leat_opts *opts, struct leat_session **ret)
 	return rc;
 }
 
-/* Commits and closes files that are still open. */
-void leat_umount(struct leat *m)
+static void start_close(void *of, void *arg)
 {
+	struct leat *m = of;
+
+	(void)arg;
+	/* a file that is being closed already has its operation */
+	list_for_each_safe(node, &m->files) {
+		struct leat_file *f = list_entry(node, struct leat_file, link);
+
+		if (!f->is_closing)
+			(void)leat_aio_close(f, (struct leat_cb){ 0 });
+	}
+}
+
+static void cancel_all(void *of, void *arg)
+{
+	(void)arg;
+	(void)lt_task_cancel(of, NULL, NULL);
+}
+
+/* Ends all operations, and closes the files that the application has left open: it closes them itself if it needs the
+ * result. What does not end in time is cancelled; that needs no reply. */
+static int end_operations(struct leat *m, uint64_t until_ns)
+{
+	int rc = lt_sync_drain(m, until_ns);
+
+	if (!rc) {
+		(void)lt_sync_run(m->session, start_close, m, NULL);
+		rc = lt_sync_drain(m, until_ns);
+	}
+	if (rc != -ETIMEDOUT)
+		return rc;
+	(void)lt_sync_run(m->session, start_close, m, NULL);
+	(void)lt_sync_run(m->session, cancel_all, m, NULL);
+	(void)lt_sync_drain(m, 0);
+	return -ETIMEDOUT;
+}
+
+int leat_umount_within(struct leat *m, int timeout_ms)
+{
+	uint64_t until_ns = timeout_ms < 0 ? 0 : clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	int rc;
+
 	if (!m)
-		return;
+		return 0;
 	if (m->session->is_private)
 		leat_service_stop(m->session);
-	lt_sync_drain(m);
-	while (!list_is_empty(&m->files)) {
-		/* the application closes its files itself if it needs the result */
-		(void)leat_close(list_first_entry(&m->files, struct leat_file, link));
-	}
-	lt_sync_drain(m);
-	lt_mntsvc_umount(m);
+	rc = end_operations(m, until_ns);
+	if (rc && rc != -ETIMEDOUT)
+		return rc;
+	if (!rc)
+		lt_mntsvc_umount(m);
 	lt_handle_destroy(m);
+	return rc;
+}
+
+void leat_umount(struct leat *m)
+{
+	(void)leat_umount_within(m, -1);
 }

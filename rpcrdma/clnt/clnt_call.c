@@ -115,6 +115,7 @@ static struct rr_call *slot_get(struct rpcrdma_clnt *c, struct rpcrdma_call *use
 	user->xid = call->xid;
 	user->payload_bytes = 0;
 	user->why = NULL;
+	user->sent = false;
 	return call;
 }
 
@@ -281,6 +282,7 @@ static int send_one(struct rpcrdma_clnt *c, struct rr_call *call)
 		return rc;
 	}
 	call->state = RR_CALL_SENT;
+	call->user->sent = true;
 	call->sent_ns = clock_now_ns();
 	list_del(&call->link);
 	list_add_tail(&c->sent, &call->link);

@@ -35,6 +35,8 @@ struct fake {
 	unsigned (*pick)(unsigned count);         /* which of the waiting calls; NULL: the oldest */
 	int refuse_calls;                         /* rpcrdma_clnt_call() fails so */
 	bool early;                               /* answered at once, but told later */
+	bool silent;                              /* no call is answered */
+	bool unsent;                              /* calls wait at the client */
 	/* what happened */
 	unsigned calls, most_waiting, timers_fired;
 	uint64_t last_delay_ns;
@@ -206,11 +208,36 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 		.err = fake.early ? fake.answer(call) : 0,
 	};
 	fake.calls++;
+	call->sent = !fake.unsent;
 	fake.by_clnt[c->index]++;
 	if (call->prog == NFS_PROGRAM)
 		fake.by_proc[call->proc]++;
 	fake.most_waiting = MAX(fake.most_waiting, fake.count);
 	return 0;
+}
+
+void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
+{
+	(void)c;
+	for (unsigned i = 0; i < fake.count; i++) {
+		if (fake.waiting[i].call != call)
+			continue;
+		memmove(&fake.waiting[i], &fake.waiting[i + 1], (fake.count - i - 1) * sizeof(fake.waiting[0]));
+		fake.count--;
+		call->done(call, -ECANCELED);
+		return;
+	}
+}
+
+void rpcrdma_timer_cancel(struct rpcrdma_engine *e, struct rpcrdma_timer *t)
+{
+	(void)e;
+	for (struct rpcrdma_timer **at = &fake.timers; *at; at = &(*at)->left) {
+		if (*at == t) {
+			*at = t->left;
+			return;
+		}
+	}
 }
 
 static void fake_answer_one(void)
@@ -234,7 +261,7 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 		msg->fn(msg);
 		return 1;
 	}
-	if (fake.count) {
+	if (fake.count && !fake.silent) {
 		fake_answer_one();
 		return 1;
 	}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_cancel.c - operations that are cancelled: which error they end with, how often, and when
+ *
+ * The server is mute until the engine runs, and answers one call for each pass. `silent`: it does not answer at all.
+ */
+#include "fake_rpc.h"
+#include "io.h"
+#include "leat_count.h"
+#include "readahead.h"
+
+#define PART 4096
+
+static struct leat *m;
+static unsigned written;                  /* WRITEs that the server has executed */
+static void (*during)(void);              /* runs while the server answers the next call, once */
+
+static int answer(struct rpcrdma_call *call)
+{
+	void (*fn)(void) = during;
+
+	during = NULL;
+	if (fn)
+		fn();
+	switch (call->proc) {
+	case NFSPROC3_READ: {
+		READ3res *r = call->res;
+
+		r->status = NFS3_OK;
+		r->READ3res_u.resok.count = r->READ3res_u.resok.data.length = PART;
+		break;
+	}
+	case NFSPROC3_WRITE: {
+		WRITE3res *r = call->res;
+
+		r->status = NFS3_OK;
+		r->WRITE3res_u.resok.count = PART;
+		r->WRITE3res_u.resok.committed = ((const WRITE3args *)call->args)->stable;
+		written++;
+		break;
+	}
+	case NFSPROC3_LOOKUP: {
+		LOOKUP3res *r = call->res;
+
+		r->status = NFS3_OK;
+		r->LOOKUP3res_u.resok.object.data.data_len = 4;
+		memcpy(r->LOOKUP3res_u.resok.object.data.data_val, "fh__", 4);
+		r->LOOKUP3res_u.resok.obj_attributes.attributes_follow = TRUE;
+		r->LOOKUP3res_u.resok.obj_attributes.post_op_attr_u.attributes.type = NF3DIR;
+		break;
+	}
+	case NFSPROC3_CREATE: {
+		CREATE3res *r = call->res;
+
+		r->status = NFS3_OK;
+		r->CREATE3res_u.resok.obj.handle_follows = TRUE;
+		r->CREATE3res_u.resok.obj.post_op_fh3_u.handle.data.data_len = 4;
+		memcpy(r->CREATE3res_u.resok.obj.post_op_fh3_u.handle.data.data_val, "new_", 4);
+		break;
+	}
+	default:
+		*(nfsstat3 *)call->res = NFS3_OK;
+		break;
+	}
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	m = fake_mount(1);
+	fake.answer = answer;
+	written = 0;
+	during = NULL;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fake.silent = false;
+	leat_umount(m);
+	return 0;
+}
+
+static struct leat_cb counted(struct count *c)
+{
+	return (struct leat_cb){ count_fn, c, count_free };
+}
+
+static void run(void)
+{
+	while (leat_poll(leat_session(m), 0) > 0)
+		;
+}
+
+/* Cancels the operation, which was in flight, and checks that its callback runs once, later. */
+static void cancel_one(struct count *c, int64_t result)
+{
+	assert_int_equal(leat_cancel(m, c), 0);
+	assert_int_equal(c->fn, 0);
+	assert_int_equal(leat_cancel(m, c), -ENOENT); /* it ends already */
+	run();
+	assert_int_equal(c->fn, 1);
+	assert_int_equal(c->free, 1);
+	assert_int_equal(c->result, result);
+	assert_int_equal(leat_cancel(m, c), -ENOENT);
+	assert_int_equal(fake.count, 0);
+}
+
+static void reads(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDWR);
+	struct count c = { 0 }, other = { 0 };
+	static char buf[10 * PART];
+
+	(void)state;
+	assert_int_equal(leat_cancel(NULL, NULL), -EINVAL);
+	assert_int_equal(leat_cancel_all(m), -ENOENT);
+	assert_int_equal(leat_aio_pread(f, buf, sizeof(buf), 0, counted(&c)), 0);
+	assert_int_equal(leat_aio_pread(f, buf, PART, 0, counted(&other)), 0);
+	assert_int_equal(fake.count, 11);
+	assert_int_equal(leat_poll(leat_session(m), 0), 1); /* the first part arrives */
+	assert_int_equal(leat_cancel(m, &c), 0);
+	assert_int_equal(fake.count, 1); /* of the other operation */
+	run();
+	assert_int_equal(c.result, -ECANCELED);
+	assert_int_equal(other.result, PART);
+	assert_non_null(strstr(leat_error(m), "ancel"));
+	/* it has ended, though its callback has not run: there is nothing to synchronize */
+	c = (struct count){ 0 };
+	f->flags = O_RDONLY;
+	assert_int_equal(leat_aio_fsync(f, counted(&c)), 0);
+	assert_int_equal(leat_cancel(m, &c), -ENOENT);
+	run();
+	assert_int_equal(c.result, 0);
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* No more parts are sent after the cancellation, though the window has room. */
+static void window(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDWR);
+	struct count c = { 0 };
+	static char buf[100 * PART];
+
+	(void)state;
+	assert_int_equal(leat_aio_pread(f, buf, sizeof(buf), 0, counted(&c)), 0);
+	assert_int_equal(fake.count, 64);
+	cancel_one(&c, -ECANCELED);
+	assert_int_equal(fake.calls, 64);
+	assert_int_equal(leat_close(f), 0);
+}
+
+static void writes(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDWR | O_SYNC);
+	struct count c = { 0 };
+	static char buf[4 * PART];
+
+	(void)state;
+	/* sent, and not answered: it may be executed yet */
+	assert_int_equal(leat_aio_pwrite(f, buf, PART, 0, counted(&c)), 0);
+	cancel_one(&c, -EINPROGRESS);
+	/* what was written at the beginning counts */
+	c = (struct count){ 0 };
+	assert_int_equal(leat_aio_pwrite(f, buf, sizeof(buf), 0, counted(&c)), 0);
+	assert_int_equal(leat_poll(leat_session(m), 0), 1);
+	cancel_one(&c, PART);
+	/* not sent: nothing has been changed */
+	c = (struct count){ 0 };
+	fake.unsent = true;
+	assert_int_equal(leat_aio_pwrite(f, buf, sizeof(buf), 0, counted(&c)), 0);
+	cancel_one(&c, -ECANCELED);
+	assert_int_equal(leat_close(f), 0);
+}
+
+static unsigned pick_last(unsigned count)
+{
+	return count - 1;
+}
+
+/* A later part has been written: the write has changed something, though not its first bytes. */
+static void write_with_hole(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDWR | O_SYNC);
+	struct count c = { 0 };
+	static char buf[4 * PART];
+
+	(void)state;
+	fake.unsent = true;
+	fake.pick = pick_last;
+	assert_int_equal(leat_aio_pwrite(f, buf, sizeof(buf), 0, counted(&c)), 0);
+	assert_int_equal(leat_poll(leat_session(m), 0), 1);
+	assert_int_equal(written, 1);
+	cancel_one(&c, -EINPROGRESS);
+	assert_int_equal(leat_close(f), 0);
+}
+
+static void names(void **state)
+{
+	struct count c = { 0 };
+	struct leat_file *f;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(leat_aio_stat(m, "/a/b", &st, counted(&c)), 0);
+	cancel_one(&c, -ECANCELED);
+	c = (struct count){ 0 };
+	assert_int_equal(leat_aio_mkdir(m, "/d", 0700, counted(&c)), 0);
+	cancel_one(&c, -EINPROGRESS);
+	/* cancelled on its way: MKDIR is not sent */
+	c = (struct count){ 0 };
+	assert_int_equal(leat_aio_mkdir(m, "/a/d", 0700, counted(&c)), 0);
+	cancel_one(&c, -ECANCELED);
+	assert_int_equal(fake.by_proc[NFSPROC3_MKDIR], 1);
+	/* the file exists, its mode is not set: a LOOKUP or SETATTR that changes nothing does not hide that */
+	c = (struct count){ 0 };
+	fake.by_proc[NFSPROC3_SETATTR] = 0;
+	assert_int_equal(leat_aio_open(m, "/n", O_RDWR | O_CREAT | O_EXCL, 0600, &f, counted(&c)), 0);
+	fake.unsent = true;
+	assert_int_equal(leat_poll(leat_session(m), 0), 1);
+	assert_int_equal(fake.by_proc[NFSPROC3_SETATTR], 1);
+	cancel_one(&c, -EINPROGRESS);
+}
+
+static int busy(struct rpcrdma_call *call)
+{
+	*(nfsstat3 *)call->res = NFS3ERR_JUKEBOX;
+	return 0;
+}
+
+/* A server that asks to try again later has done nothing. */
+static void jukebox(void **state)
+{
+	struct count c = { 0 };
+
+	(void)state;
+	fake.answer = busy;
+	assert_int_equal(leat_aio_mkdir(m, "/d", 0700, counted(&c)), 0);
+	assert_int_equal(leat_poll(leat_session(m), 0), 1);
+	assert_int_equal(fake.count, 0);
+	assert_non_null(fake.timers);
+	cancel_one(&c, -ECANCELED);
+	assert_null(fake.timers);
+}
+
+/* ---- from callbacks ---- */
+
+static struct count others[3];
+
+static void cancel_others(void *arg, int64_t result)
+{
+	(void)arg;
+	assert_int_equal(result, 0);
+	assert_int_equal(leat_cancel(m, &others[0]), 0);
+	assert_int_equal(leat_cancel(m, &others[0]), -ENOENT);
+	assert_int_equal(leat_cancel_all(m), 0);
+	assert_int_equal(leat_cancel_all(m), -ENOENT);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_int_equal(others[i].fn, 0);
+}
+
+static void in_callback(void **state)
+{
+	(void)state;
+	memset(others, 0, sizeof(others));
+	assert_int_equal(leat_aio_null(m, (struct leat_cb){ .fn = cancel_others }), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_int_equal(leat_aio_null(m, counted(&others[i])), 0);
+	run();
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		assert_int_equal(others[i].fn, 1);
+		assert_int_equal(others[i].result, -ECANCELED);
+	}
+}
+
+/* ---- readahead ---- */
+
+static void sequential(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDONLY);
+	static char buf[PART];
+	struct count c = { 0 };
+
+	(void)state;
+	m->url.readahead_bytes = 4 * PART;
+	assert_int_equal(leat_read(f, buf, PART), PART);
+	assert_int_equal(leat_read(f, buf, PART), PART); /* sequential from here on */
+	/* waits for a read ahead, or for its own read */
+	for (unsigned i = 0; i < 2; i++) {
+		c = (struct count){ 0 };
+		assert_int_equal(lt_readahead_read(f, buf, PART, i ? 0 : 2 * PART, counted(&c)), 0);
+		assert_int_equal(leat_cancel(m, &c), 0);
+		assert_int_equal(c.fn, 0);
+		run();
+		assert_int_equal(c.fn, 1);
+		assert_true(c.result == -ECANCELED || c.result == PART);
+	}
+	assert_int_equal(leat_cancel_all(m), -ENOENT);
+	assert_int_equal(leat_read(f, buf, PART), PART);
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* ---- synchronous calls ---- */
+
+static void interrupt(void)
+{
+	leat_interrupt(m);
+	leat_interrupt(m);
+}
+
+static void interrupted(void **state)
+{
+	struct count c = { 0 };
+	struct stat st;
+
+	(void)state;
+	/* in progress: the next LOOKUP is not answered; asynchronous operations go on */
+	during = interrupt;
+	fake.pick = pick_last;
+	assert_int_equal(leat_aio_null(m, counted(&c)), 0);
+	assert_int_equal(leat_stat(m, "/a/b/c/d/e", &st), -EINTR);
+	run();
+	assert_int_equal(c.result, 0);
+	fake.pick = NULL;
+	/* once is enough */
+	assert_int_equal(leat_stat(m, "/a/b", &st), 0);
+	/* without a call in progress, the next one */
+	leat_interrupt(m);
+	assert_int_equal(leat_null(m), -EINTR);
+	assert_int_equal(leat_null(m), 0);
+	run();
+	assert_int_equal(leat_null(m), 0);
+	/* what may have been executed is not called interrupted */
+	during = interrupt;
+	assert_int_equal(leat_mkdir(m, "/a/b/d", 0700), -EINTR);
+	assert_int_equal(fake.by_proc[NFSPROC3_MKDIR], 0);
+	during = interrupt;
+	assert_int_equal(leat_mkdir(m, "/d", 0700), 0); /* answered already */
+	assert_int_equal(leat_null(m), -EINTR);
+	during = interrupt;
+	assert_int_equal(leat_mkdir(m, "/a/d", 0700), -EINPROGRESS);
+	assert_int_equal(fake.by_proc[NFSPROC3_MKDIR], 2);
+}
+
+/* ---- files ---- */
+
+static void closing(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDWR);
+	struct count io = { 0 }, c = { 0 };
+	static char buf[PART];
+
+	(void)state;
+	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
+	assert_true(f->has_unstable);
+	/* waits for the read, which is cancelled, too; then its COMMIT is not sent */
+	assert_int_equal(leat_aio_pread(f, buf, PART, 0, counted(&io)), 0);
+	assert_int_equal(leat_aio_close(f, counted(&c)), 0);
+	assert_int_equal(leat_cancel_all(m), 0);
+	run();
+	assert_int_equal(io.result, -ECANCELED);
+	assert_int_equal(c.result, -ECANCELED);
+	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 0);
+	assert_true(list_is_empty(&m->files));
+	/* its COMMIT is in flight */
+	f = fake_open(m, O_RDWR);
+	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
+	c = (struct count){ 0 };
+	assert_int_equal(leat_aio_close(f, counted(&c)), 0);
+	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 1);
+	cancel_one(&c, -ECANCELED);
+	assert_true(list_is_empty(&m->files));
+}
+
+/* ---- the end of a mount whose server does not reply ---- */
+
+static void umount_in_time(void **state)
+{
+	struct count c[100] = { 0 };
+	static char buf[PART];
+	struct leat_file *f;
+
+	(void)state;
+	f = fake_open(m, O_RDWR);
+	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
+	fake.silent = true;
+	for (size_t i = 0; i < ARRAY_SIZE(c); i++)
+		assert_int_equal(leat_aio_pread(f, buf, PART, 0, counted(&c[i])), 0);
+	assert_int_equal(leat_umount_within(m, 1), -ETIMEDOUT);
+	for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+		assert_int_equal(c[i].fn, 1);
+		assert_int_equal(c[i].result, -ECANCELED);
+	}
+	/* nothing in flight, but data to commit */
+	m = fake_mount(1);
+	fake.answer = answer;
+	f = fake_open(m, O_RDWR);
+	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
+	fake.silent = true;
+	assert_int_equal(leat_umount_within(m, 1), -ETIMEDOUT);
+	/* the application is closing the file already */
+	m = fake_mount(1);
+	fake.answer = answer;
+	f = fake_open(m, O_RDWR);
+	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
+	fake.silent = true;
+	c[0] = (struct count){ 0 };
+	assert_int_equal(leat_aio_close(f, counted(&c[0])), 0);
+	assert_int_equal(leat_umount_within(m, 1), -ETIMEDOUT);
+	assert_int_equal(c[0].result, -ECANCELED);
+	/* and in time, it is as leat_umount() */
+	m = fake_mount(1);
+	fake.answer = answer;
+	f = fake_open(m, O_RDWR);
+	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
+	assert_int_equal(leat_umount_within(m, 60000), 0);
+	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 1);
+	assert_int_equal(leat_umount_within(NULL, 0), 0);
+	m = fake_mount(1);
+	fake.answer = answer;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(reads, setup, teardown),
+		cmocka_unit_test_setup_teardown(window, setup, teardown),
+		cmocka_unit_test_setup_teardown(writes, setup, teardown),
+		cmocka_unit_test_setup_teardown(write_with_hole, setup, teardown),
+		cmocka_unit_test_setup_teardown(names, setup, teardown),
+		cmocka_unit_test_setup_teardown(jukebox, setup, teardown),
+		cmocka_unit_test_setup_teardown(in_callback, setup, teardown),
+		cmocka_unit_test_setup_teardown(sequential, setup, teardown),
+		cmocka_unit_test_setup_teardown(interrupted, setup, teardown),
+		cmocka_unit_test_setup_teardown(closing, setup, teardown),
+		cmocka_unit_test_setup_teardown(umount_in_time, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
