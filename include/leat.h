@@ -378,6 +378,9 @@ int leat_aio_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint
 		     struct leat_cb cb);
 int leat_aio_fsync(struct leat_file *f, struct leat_cb cb);
 int leat_aio_ftruncate(struct leat_file *f, uint64_t size, struct leat_cb cb);
+int leat_aio_fallocate(struct leat_file *f, int mode, uint64_t off, uint64_t len, struct leat_cb cb);
+int leat_aio_seek_data(struct leat_file *f, uint64_t off, struct leat_cb cb);
+int leat_aio_seek_hole(struct leat_file *f, uint64_t off, struct leat_cb cb);
 int leat_aio_fstat(struct leat_file *f, struct stat *ret_st, struct leat_cb cb);
 int leat_aio_fchmod(struct leat_file *f, mode_t mode, struct leat_cb cb);
 int leat_aio_fchown(struct leat_file *f, uid_t uid, gid_t gid, struct leat_cb cb);
@@ -425,6 +428,23 @@ ssize_t leat_write(struct leat_file *f, const void *buf, size_t len);
 int64_t leat_lseek(struct leat_file *f, int64_t off, int whence);
 int leat_fsync(struct leat_file *f);
 int leat_ftruncate(struct leat_file *f, uint64_t size);
+/** leat_fallocate - allocates the space of a range, or frees it; on disk when it returns 0
+ * @mode: as of fallocate(2): 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, or FALLOC_FL_ZERO_RANGE
+ * with or without FALLOC_FL_KEEP_SIZE
+ *
+ * Return: 0; -EBADF: not open for writing; -EINVAL: @len is 0; -EFBIG; -ENOSPC; -EROFS; -EOPNOTSUPP: another mode, the
+ * server is not a leatd, or its file system does not support the mode.
+ */
+int leat_fallocate(struct leat_file *f, int mode, uint64_t off, uint64_t len);
+/** leat_seek_data, leat_seek_hole - find the first byte at or after @off that is data, or in a hole
+ * The end of the file counts as a hole. The position of leat_read() stays; leat_lseek() with SEEK_DATA or SEEK_HOLE sets
+ * it.
+ *
+ * Return: the offset; -ENXIO: no such byte, or @off is not inside the file; -EBADF: not open for reading; -EOPNOTSUPP:
+ * the server is not a leatd.
+ */
+int64_t leat_seek_data(struct leat_file *f, uint64_t off);
+int64_t leat_seek_hole(struct leat_file *f, uint64_t off);
 int leat_fstat(struct leat_file *f, struct stat *ret_st);
 int leat_fchmod(struct leat_file *f, mode_t mode);
 int leat_fchown(struct leat_file *f, uid_t uid, gid_t gid);

@@ -16,6 +16,7 @@
 #include "nfs3.h"
 #include "nfs3_names.h"
 #include "nfsacl.h"
+#include "space.h"
 
 #define NFS(name) [NFSPROC3_##name] = #name
 
@@ -29,6 +30,12 @@ static const char *const nfs_procs[] = {
 
 static const char *const nfsacl_procs[] = {
 	NFSACL(NULL), NFSACL(GETACL), NFSACL(SETACL),
+};
+
+#define SPACE(name) [SPACEPROC_##name] = #name
+
+static const char *const space_procs[] = {
+	SPACE(NULL), SPACE(ALLOCATE), SPACE(SEEK),
 };
 
 #define MOUNT(name) [MOUNTPROC3_##name] = #name
@@ -51,6 +58,7 @@ static const struct {
 } progs[] = {
 	{ NFS_PROGRAM, "NFS", nfs_procs, ARRAY_SIZE(nfs_procs) },
 	{ NFSACL_PROGRAM, "NFSACL", nfsacl_procs, ARRAY_SIZE(nfsacl_procs) },
+	{ LEAT_SPACE, "SPACE", space_procs, ARRAY_SIZE(space_procs) },
 	{ MOUNT_PROGRAM, "MOUNT", mount_procs, ARRAY_SIZE(mount_procs) },
 	{ LEAT_CTL, "CTL", ctl_procs, ARRAY_SIZE(ctl_procs) },
 };

@@ -10,7 +10,7 @@
 
 /* Static strings, never NULL: "?" for a number without a name. */
 
-/** nfs3_prog_name - "NFS", "NFSACL", "MOUNT", "CTL" */
+/** nfs3_prog_name - "NFS", "NFSACL", "SPACE", "MOUNT", "CTL" */
 const char *nfs3_prog_name(uint32_t prog);
 
 /** nfs3_proc_name - "READ", ... for the procedures of @prog that this project uses */

@@ -82,11 +82,20 @@ static const struct proc acl_procs[] = {
 	[NFSACLPROC3_SETACL] = PROC(SETACL3, STATUS_BYTES + POA_BYTES),
 };
 
+static const struct proc space_procs[] = {
+	[SPACEPROC_ALLOCATE] = PROC(ALLOCATE3, STATUS_BYTES + WCC_BYTES),
+	[SPACEPROC_SEEK] = PROC(SEEK3, STATUS_BYTES + POA_BYTES + 8),
+};
+
 static void send_call(struct lt_call *c);
 
 static const struct proc *proc_of(const struct lt_call *c)
 {
-	return c->rpc.prog == NFSACL_PROGRAM ? &acl_procs[c->rpc.proc] : &procs[c->rpc.proc];
+	const struct proc *table = c->rpc.prog == NFSACL_PROGRAM ? acl_procs :
+				   c->rpc.prog == LEAT_SPACE	  ? space_procs :
+								   procs;
+
+	return &table[c->rpc.proc];
 }
 
 static void prepare_lists(struct lt_call *c)
@@ -112,10 +121,10 @@ static void prepare_results(struct lt_call *c)
 	void *res = c->rpc.res;
 
 	memset(res, 0, proc_of(c)->res_bytes);
-	if (c->rpc.prog == NFSACL_PROGRAM) {
+	if (c->rpc.prog == NFSACL_PROGRAM)
 		prepare_lists(c);
+	if (c->rpc.prog != NFS_PROGRAM)
 		return;
-	}
 	switch (c->rpc.proc) {
 	case NFSPROC3_LOOKUP:
 		((LOOKUP3res *)res)->LOOKUP3res_u.resok.object.data.data_val = c->fh_room;
@@ -181,10 +190,12 @@ static bool wait_for_jukebox(struct lt_call *c)
 	return true;
 }
 
-/* The results of every procedure of NFSv3 and NFSACL, except NULL, begin with a status. */
+/* The results of every procedure of these programs, except NULL, begin with a status. */
 static bool has_status(const struct lt_call *c)
 {
-	return (c->rpc.prog == NFS_PROGRAM || c->rpc.prog == NFSACL_PROGRAM) && proc_of(c)->res_bytes;
+	uint32_t prog = c->rpc.prog;
+
+	return (prog == NFS_PROGRAM || prog == NFSACL_PROGRAM || prog == LEAT_SPACE) && proc_of(c)->res_bytes;
 }
 
 /* Does it matter whether the server has executed the call? */
@@ -285,6 +296,13 @@ void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void 
 {
 	c->rpc = (struct rpcrdma_call){ .args = args, .res = res, .done = done };
 	start_call(c, NFSACL_PROGRAM, NFSACL_V3, proc);
+}
+
+void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, void *res,
+			 lt_call_done done)
+{
+	c->rpc = (struct rpcrdma_call){ .args = args, .res = res, .done = done };
+	start_call(c, LEAT_SPACE, LEAT_SPACE_V1, proc);
 }
 
 void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc,

@@ -15,6 +15,7 @@
 #include "nfs3.h"
 #include "nfsacl.h"
 #include "rpcrdma.h"
+#include "space.h"
 
 struct leat;
 
@@ -99,6 +100,10 @@ void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res
 /** lt_call_start_acl - starts a call of NFSACL; otherwise as lt_call_start() */
 void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
 		       lt_call_done done);
+
+/** lt_call_start_space - starts a call of SPACE, to a leatd; otherwise as lt_call_start() */
+void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, void *res,
+			 lt_call_done done);
 
 /** lt_call_start_other - starts a call of another program: no status in its results, no retry */
 void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc,

@@ -50,6 +50,8 @@ union lt_op_args {
 	COMMIT3args commit;
 	GETACL3args getacl;
 	SETACL3args setacl;
+	ALLOCATE3args allocate;
+	SEEK3args seek;
 };
 
 union lt_op_res {
@@ -72,6 +74,8 @@ union lt_op_res {
 	COMMIT3res commit;
 	GETACL3res getacl;
 	SETACL3res setacl;
+	ALLOCATE3res allocate;
+	SEEK3res seek;
 };
 
 enum lt_walk_mode {
@@ -168,6 +172,9 @@ void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next);
 
 /** lt_op_call_acl - as lt_op_call(), for NFSACL; lists in results go to op->acl */
 void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next);
+
+/** lt_op_call_space - as lt_op_call(), for SPACE of a leatd */
+void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next);
 
 /** lt_op_call_dir - as lt_op_call(), for READDIR and READDIRPLUS with at most @reply_bytes of results */
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next);

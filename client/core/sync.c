@@ -401,6 +401,14 @@ static int64_t seek(struct leat_file *f, int64_t off, int whence)
 			return rc;
 		base = (int64_t)size; /* at most INT64_MAX: it was a st_size */
 		break;
+	case SEEK_DATA:
+	case SEEK_HOLE:
+		if (off < 0)
+			return -ENXIO;
+		pos = whence == SEEK_DATA ? leat_seek_data(f, (uint64_t)off) : leat_seek_hole(f, (uint64_t)off);
+		if (pos >= 0)
+			f->pos = (uint64_t)pos;
+		return pos;
 	default:
 		return -EINVAL;
 	}
@@ -412,7 +420,7 @@ static int64_t seek(struct leat_file *f, int64_t off, int whence)
 	return pos;
 }
 
-/* SEEK_SET, SEEK_CUR, SEEK_END */
+/* SEEK_SET, SEEK_CUR, SEEK_END; SEEK_DATA and SEEK_HOLE, as leat_seek_data() */
 int64_t leat_lseek(struct leat_file *f, int64_t off, int whence)
 {
 	int64_t pos;

@@ -106,8 +106,7 @@ static void fsync_nothing(struct lt_op *op, int err)
 	lt_op_finish(op, err);
 }
 
-static int create_file_op(struct leat_file *f, const char *verb, struct leat_cb cb,
-			  struct lt_op **ret)
+int lt_file_op(struct leat_file *f, const char *verb, struct leat_cb cb, struct lt_op **ret)
 {
 	int rc;
 
@@ -125,7 +124,7 @@ static int create_file_op(struct leat_file *f, const char *verb, struct leat_cb 
 int leat_aio_fsync(struct leat_file *f, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = create_file_op(f, "fsync", cb, &op);
+	int rc = lt_file_op(f, "fsync", cb, &op);
 
 	if (rc)
 		return rc;
@@ -190,7 +189,7 @@ static void close_start(struct lt_op *op, int err)
 int leat_aio_close(struct leat_file *f, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = create_file_op(f, "close", cb, &op);
+	int rc = lt_file_op(f, "close", cb, &op);
 
 	if (rc)
 		return rc;
@@ -219,7 +218,7 @@ static void setattr_start(struct lt_op *op, int err)
 static int submit_setattr(struct leat_file *f, const char *verb, const sattr3 *sattr, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = create_file_op(f, verb, cb, &op);
+	int rc = lt_file_op(f, verb, cb, &op);
 
 	if (rc)
 		return rc;
@@ -283,7 +282,7 @@ static void fstat_start(struct lt_op *op, int err)
 static int submit_fstat(struct leat_file *f, bool fresh, struct stat *ret_st, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = create_file_op(f, "fstat", cb, &op);
+	int rc = lt_file_op(f, "fstat", cb, &op);
 
 	if (rc)
 		return rc;

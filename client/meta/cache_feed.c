@@ -208,6 +208,23 @@ static const struct row acl_rows[] = {
 	[NFSACLPROC3_SETACL] = ROW(SETACL3, obj_attributes, FEED_ATTR, true),
 };
 
+static const struct row space_rows[] = {
+	[SPACEPROC_ALLOCATE] = ROW(ALLOCATE3, obj_wcc, FEED_WCC, true),
+	[SPACEPROC_SEEK] = ROW(SEEK3, obj_attributes, FEED_ATTR, false),
+};
+
+static const struct row *row_of(const struct lt_call *call)
+{
+	switch (call->rpc.prog) {
+	case NFSACL_PROGRAM:
+		return &acl_rows[call->rpc.proc];
+	case LEAT_SPACE:
+		return &space_rows[call->rpc.proc];
+	default:
+		return &rows[call->rpc.proc];
+	}
+}
+
 static void feed(const struct feed *f, const struct row *row, struct lt_call *call)
 {
 	const void *args = call->rpc.args, *res = call->rpc.res, *at = (const char *)res + row->at;
@@ -260,7 +277,7 @@ void lt_cache_sent(struct lt_call *call)
 /* Requires @call->status. */
 void lt_cache_reply(struct lt_call *call, int err)
 {
-	const struct row *row = call->rpc.prog == NFSACL_PROGRAM ? &acl_rows[call->rpc.proc] : &rows[call->rpc.proc];
+	const struct row *row = row_of(call);
 	struct leat *m = call->m;
 	const struct feed f = {
 		.c = m->cache,

@@ -183,6 +183,22 @@ int must_check vfs_rename(struct fh_set *s, const struct fh_obj *from, const cha
 int must_check vfs_link(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
 			const char *name, const struct creds *cr);
 
+/* vfs_space.c */
+
+/** vfs_allocate - allocates or frees the space of a range; on disk when it returns 0
+ * @mode: as of fallocate()
+ *
+ * Return: 0; -EFBIG: beyond the largest offset; -EINVAL: @len is 0; as vfs_may_io(); -EPERM as creds_assume();
+ * -EOPNOTSUPP: the file system does not support it; -errno.
+ */
+int must_check vfs_allocate(const struct fh_obj *o, int mode, uint64_t off, uint64_t len, const struct creds *cr);
+
+/** vfs_seek - finds the first byte at or after @off that is data or, if @hole, in a hole or the end
+ *
+ * Return: 0; -ENXIO: none, or @off is not inside the file; as vfs_may_io(); -errno.
+ */
+int must_check vfs_seek(const struct fh_obj *o, bool hole, uint64_t off, const struct creds *cr, uint64_t *ret);
+
 /* vfs_acl.c */
 
 /** vfs_get_acl - gets a list of the file; its size is 0 if there is no list

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs.h - the file service: what NFS, NFSACL, MOUNT and CTL share per server, reactor, connection and request
+ * nfs.h - the file service: what NFS, NFSACL, SPACE, MOUNT and CTL share per server, reactor, connection and request
  *
  * The spine keeps these structures as `service` and `call` and does not look inside (prog.h).
  */
@@ -26,6 +26,7 @@
 #include "mount3.h"
 #include "nfs3.h"
 #include "nfsacl.h"
+#include "space.h"
 #include "reactor.h"
 #include "req.h"
 #include "server_int.h"
@@ -112,6 +113,8 @@ union nfs_args {
 	COMMIT3args commit;
 	GETACL3args getacl;
 	SETACL3args setacl;
+	ALLOCATE3args allocate;
+	SEEK3args seek;
 	dirpath mnt;
 };
 
@@ -148,6 +151,8 @@ union nfs_res {
 	COMMIT3res commit;
 	GETACL3res getacl;
 	SETACL3res setacl;
+	ALLOCATE3res allocate;
+	SEEK3res seek;
 	mountres3 mnt;
 	mountlist dump;
 	mountexports exports;
@@ -199,7 +204,7 @@ struct nfs_call {
 /** nfs_service - the hooks of the file service, and its programs */
 extern const struct service nfs_service;
 
-extern const struct prog prog_nfs3, prog_nfsacl, prog_mount3, prog_ctl;
+extern const struct prog prog_nfs3, prog_nfsacl, prog_space, prog_mount3, prog_ctl;
 
 static inline struct nfs_server *nfs_server(const struct server *srv)
 {

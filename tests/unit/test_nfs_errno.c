@@ -159,6 +159,9 @@ static void procedures_have_names(void **state)
 	assert_string_equal(nfs3_prog_name(100005), "MOUNT");
 	assert_string_equal(nfs3_prog_name(100227), "NFSACL");
 	assert_string_equal(nfs3_proc_name(100227, 2), "SETACL");
+	assert_string_equal(nfs3_prog_name(LEAT_SPACE), "SPACE");
+	for (uint32_t i = 0; i < prog_space.nprocs; i++)
+		assert_string_equal(nfs3_proc_name(LEAT_SPACE, i), prog_space.procs[i].name);
 	assert_string_equal(nfs3_prog_name(100000), "?");
 	for (uint32_t p = 0; p <= 21; p++)
 		assert_string_not_equal(nfs3_proc_name(NFS_PROGRAM, p), "?");

@@ -18,6 +18,7 @@
 #include "mount3.h"
 #include "nfs3.h"
 #include "nfsacl.h"
+#include "space.h"
 #include "rpc_msg.h"
 #include "stream.h"
 #include "vectors.h"
@@ -42,6 +43,8 @@ static const struct proc {
 	PROC(PATHCONF), PROC(COMMIT),
 	/* and those of NFSACL */
 	{ "NULL", (xdrproc_t)xdr_nothing, (xdrproc_t)xdr_nothing }, PROC(GETACL), PROC(SETACL),
+	/* and those of SPACE */
+	{ "NULL", (xdrproc_t)xdr_nothing, (xdrproc_t)xdr_nothing }, PROC(ALLOCATE), PROC(SEEK),
 };
 
 #define NFS_PROCS 22
@@ -83,14 +86,14 @@ static bool marks_payload(xdrproc_t filter)
 static void item69_four_items_and_no_more(void **state)
 {
 	(void)state;
-	assert_int_equal(ARRAY_SIZE(procs), NFS_PROCS + 3);
+	assert_int_equal(ARRAY_SIZE(procs), NFS_PROCS + 3 + 3);
 	for (uint32_t i = 0; i < ARRAY_SIZE(procs); i++) {
 		assert_int_equal(marks_payload(procs[i].args),
 				 i == NFSPROC3_WRITE || i == NFSPROC3_SYMLINK);
 		assert_int_equal(marks_payload(procs[i].res),
 				 i == NFSPROC3_READ || i == NFSPROC3_READLINK);
 	}
-	/* none of NFSACL was among them, and none is in MOUNT */
+	/* none of NFSACL or SPACE was among them, and none is in MOUNT */
 	assert_false(marks_payload((xdrproc_t)xdr_dirpath));
 	assert_false(marks_payload((xdrproc_t)xdr_mountres3));
 	assert_false(marks_payload((xdrproc_t)xdr_mountlist));

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_space.c - ALLOCATE and SEEK (xdr/space.x)
+ *
+ * Operation: Finds the file, changes its space or finds data or a hole (vfs_space.c). A retransmitted ALLOCATE gets
+ *            the original reply, because it could undo a WRITE that the client has made since.
+ * Memory:    None.
+ * Threads:   Workers.
+ * Errors:    As statuses in the results. NOTSUPP: the file system does not support the change.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "nfs.h"
+#include "nfs3_conv.h"
+#include "nfs3_meta.h"
+#include "space.h"
+
+static int mode_of(space_change change, int *ret)
+{
+	static const int modes[] = {
+		[SPACE_ALLOCATE] = 0,
+		[SPACE_ALLOCATE_KEEP] = FALLOC_FL_KEEP_SIZE,
+		[SPACE_PUNCH] = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		[SPACE_ZERO] = FALLOC_FL_ZERO_RANGE,
+		[SPACE_ZERO_KEEP] = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+	};
+
+	if ((unsigned)change >= ARRAY_SIZE(modes))
+		return -EINVAL;
+	*ret = modes[change];
+	return 0;
+}
+
+static void change_space(struct req *r)
+{
+	struct nfs_call *call = nfs_call(r);
+	const ALLOCATE3args *a = &call->args.allocate;
+	struct fh_obj o;
+	int mode, err;
+
+	call->res.status = nfs3_open(r, &a->object, &o);
+	if (call->res.status != NFS3_OK)
+		return;
+	err = mode_of(a->change, &mode);
+	if (!err)
+		err = vfs_allocate(&o, mode, a->offset, a->length, &r->creds);
+	call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	/* both results have it at the same place */
+	nfs3_post_op(&o, &call->res.allocate.ALLOCATE3res_u.resok.obj_wcc.after);
+	fh_close(&o);
+}
+
+static void seek(struct req *r)
+{
+	struct nfs_call *call = nfs_call(r);
+	const SEEK3args *a = &call->args.seek;
+	SEEK3resok *ok = &call->res.seek.SEEK3res_u.resok;
+	struct fh_obj o;
+	uint64_t at = 0;
+	int err;
+
+	call->res.status = nfs3_open(r, &a->object, &o);
+	if (call->res.status != NFS3_OK)
+		return;
+	err = vfs_seek(&o, a->hole, a->offset, &r->creds, &at);
+	call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	nfs3_conv_post_op(&o.stx, &ok->obj_attributes); /* both results have it at the same place */
+	if (!err)
+		ok->offset = at;
+	fh_close(&o);
+}
+
+static const struct prog_proc procs[] = {
+	[SPACEPROC_NULL] = {
+		.name = "NULL",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)prog_xdr_void,
+	},
+	[SPACEPROC_ALLOCATE] = {
+		.name = "ALLOCATE",
+		.decode = (xdrproc_t)xdr_ALLOCATE3args,
+		.encode = (xdrproc_t)xdr_ALLOCATE3res,
+		.args_bytes = sizeof(ALLOCATE3args),
+		.res_bytes = sizeof(ALLOCATE3res),
+		.modifies = true,
+		.once = true,
+		.work = change_space,
+	},
+	[SPACEPROC_SEEK] = {
+		.name = "SEEK",
+		.decode = (xdrproc_t)xdr_SEEK3args,
+		.encode = (xdrproc_t)xdr_SEEK3res,
+		.args_bytes = sizeof(SEEK3args),
+		.res_bytes = sizeof(SEEK3res),
+		.work = seek,
+	},
+};
+
+const struct prog prog_space = {
+	.number = LEAT_SPACE,
+	.vers = LEAT_SPACE_V1,
+	.name = "SPACE",
+	.procs = procs,
+	.nprocs = ARRAY_SIZE(procs),
+	NFS_CALL,
+	.authorize = nfs_authorize,
+	.fail = nfs3_fail,
+	.undone = nfs3_undone,
+};
