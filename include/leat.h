@@ -47,6 +47,11 @@
  * Memory:   Buffers, paths and structures passed to a function stay the caller's. Data buffers and
  *           ret_ outputs of asynchronous calls must stay valid until the callback has run. Data may
  *           be in any memory; leat_buf_alloc() memory is the fastest.
+ * Fork:     Sessions, mounts, files, directories and nodes belong to the process that created them. In its children,
+ *           functions on them return -EOWNERDEAD and touch nothing that is shared with the parent. A child may close
+ *           its handles: leat_umount() and leat_session_free() then close its copies of the sockets, so that servers
+ *           notice the end of the parent. It may create others. Over RDMA, a child that neither ends nor calls exec()
+ *           keeps the parent's connections, because the device's descriptor stays open.
  * Errors:   Functions return 0 (or a count) or -errno and do not set errno; leat_error() has details.
  */
 #ifndef LEAT_H
@@ -164,10 +169,10 @@ void leat_umount(struct leat *m);
  * @timeout_ms: after this time, operations that are still in flight are cancelled, as by leat_cancel_all(), and files
  * are closed without waiting for the server. -1: no limit
  *
- * The mount has ended when this function returns 0 or -ETIMEDOUT.
+ * The mount has ended when this function returns 0, -ETIMEDOUT or -EOWNERDEAD.
  *
  * Return: 0; -ETIMEDOUT: operations were cancelled, and data written last may not be stable; -EDEADLK: from a
- * callback.
+ * callback; -EOWNERDEAD: in a child.
  */
 int leat_umount_within(struct leat *m, int timeout_ms);
 

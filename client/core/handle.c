@@ -185,6 +185,8 @@ const char *leat_error(const struct leat *m)
 
 	if (!m)
 		return lt_thread_error();
+	if (lt_session_check(m->session)) /* its lock may be locked for ever */
+		return "this mount belongs to the parent of this process";
 	pthread_mutex_lock(&w->lock);
 	memcpy(copy, m->error, sizeof(copy));
 	pthread_mutex_unlock(&w->lock);

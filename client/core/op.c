@@ -72,8 +72,9 @@ int lt_op_create(struct leat *m, const char *verb, const char *path, const char 
 	struct lt_op *op;
 	int rc;
 
-	if (!m)
-		return lt_task_refuse(cb, -EINVAL);
+	rc = m ? lt_session_check(m->session) : -EINVAL;
+	if (rc)
+		return lt_task_refuse(cb, rc);
 	op = calloc(1, sizeof(*op));
 	if (!op)
 		return lt_task_refuse(cb, -ENOMEM);

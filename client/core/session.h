@@ -30,6 +30,7 @@ struct leat_session {
 	const uint32_t *owner;             /* a page that fork() clears in the child: 1 in the process that created the
 	                                    * session, 0 in its children */
 	bool is_private;                   /* created by leat_mount(), destroyed by leat_umount() */
+	bool is_abandoned;                 /* in a child: its copies of the sockets are closed */
 
 	/* owner's thread only */
 	struct list servers;               /* struct lt_server */
@@ -77,5 +78,8 @@ static inline int lt_session_check(const struct leat_session *s)
 {
 	return likely(*s->owner) ? 0 : -EOWNERDEAD;
 }
+
+/** lt_session_abandon - ends the session in a child process: closes its copies of the sockets, and touches nothing else */
+void lt_session_abandon(struct leat_session *s);
 
 #endif

@@ -433,6 +433,9 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	if (!f)
 		return lt_task_refuse(cb, -EBADF);
 	m = f->m;
+	rc = lt_session_check(m->session);
+	if (rc)
+		return lt_task_refuse(cb, rc);
 	rc = check_io(f, write, iov, cnt, off, &size);
 	if (rc) {
 		lt_handle_tell(m, f->path, NULL, write ? "write" : "read", rc, "");

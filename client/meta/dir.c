@@ -364,13 +364,13 @@ static void read_start(struct lt_op *op, int err)
 	ask(op);
 }
 
-/* Return: 0; -EBADF: no directory; -ESTALE: its mount has ended */
+/* Return: 0; -EBADF: no directory; -ESTALE: its mount has ended; -EOWNERDEAD */
 static int find_mount(const struct leat_dir *d, struct leat **ret)
 {
 	if (!d)
 		return -EBADF;
 	*ret = atomic_load_explicit(&d->mount->m, memory_order_acquire);
-	return *ret ? 0 : -ESTALE;
+	return *ret ? lt_session_check((*ret)->session) : -ESTALE;
 }
 
 int leat_aio_dir_read(struct leat_dir *d, uint64_t cookie, struct leat_cb cb)

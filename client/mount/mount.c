@@ -371,6 +371,11 @@ int leat_umount_within(struct leat *m, int timeout_ms)
 
 	if (!m)
 		return 0;
+	rc = lt_session_check(m->session);
+	if (rc) {
+		lt_session_abandon(m->session);
+		return rc;
+	}
 	if (m->session->is_private)
 		leat_service_stop(m->session);
 	rc = end_operations(m, until_ns);

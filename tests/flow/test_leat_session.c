@@ -5,6 +5,8 @@
  */
 #include <malloc.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "inside.h"
 #include "rpcrdma.h"
@@ -270,6 +272,110 @@ static void served_mounts(void **state)
 	assert_int_equal(leat_session_free(served), 0);
 }
 
+/* ---- children ---- */
+
+/* Return: 0, or the line of the first check that failed: cmocka runs in the parent only. */
+#define CHECK(what)                    \
+	do {                           \
+		if (!(what))           \
+			return __LINE__; \
+	} while (0)
+
+static int use_in_child(struct leat *m, struct leat_file *f, struct leat_dir *d, struct leat_node *n)
+{
+	struct count c = { 0 };
+	struct leat_cb cb = { count_fn, &c, count_free };
+	const struct leat_dirent *e;
+	struct leat *own;
+	struct stat st;
+	char buf[16];
+	void *mem;
+
+	CHECK(leat_stat(m, "/", &st) == -EOWNERDEAD);
+	CHECK(leat_aio_stat(m, "/", &st, cb) == -EOWNERDEAD && !c.fn && c.free == 1);
+	CHECK(leat_pread(f, buf, sizeof(buf), 0) == -EOWNERDEAD);
+	CHECK(leat_aio_pread(f, buf, sizeof(buf), 0, cb) == -EOWNERDEAD && c.free == 2);
+	CHECK(leat_read(f, buf, sizeof(buf)) == -EOWNERDEAD);
+	CHECK(leat_readdir(d, &e) == -EOWNERDEAD);
+	CHECK(leat_node_getattr(n, "", &st) == -EOWNERDEAD);
+	CHECK(leat_buf_alloc(leat_session(m), 4096, &mem) == -EOWNERDEAD);
+	CHECK(leat_fd(leat_session(m)) == -EOWNERDEAD && leat_poll(leat_session(m), 0) == -EOWNERDEAD);
+	CHECK(leat_service_start(leat_session(m)) == -EOWNERDEAD);
+	CHECK(leat_cancel_all(m) == -EOWNERDEAD);
+	CHECK(leat_session_mount(leat_session(m), flow.tcp_url, NULL, &own) == -EOWNERDEAD);
+	CHECK(strstr(leat_error(m), "parent"));
+	leat_interrupt(m);
+	leat_node_put(n);
+	leat_closedir(d);
+	CHECK(leat_close(f) == -EOWNERDEAD);
+	CHECK(leat_umount_within(m, -1) == -EOWNERDEAD);
+	/* a mount of its own */
+	CHECK(!leat_mount(flow.local_url, NULL, &own));
+	CHECK(!leat_stat(own, "/", &st));
+	leat_umount(own);
+	return 0;
+}
+
+static void fork_with(bool service)
+{
+	struct leat *m = leat_flow_mount(flow.local_url, NULL), *tcp = leat_flow_mount(flow.tcp_url, NULL);
+	const struct leat_dirent *e;
+	struct leat_file *f;
+	struct leat_node *n;
+	struct leat_dir *d;
+	int status, go[2];
+	char byte = 0;
+	pid_t pid;
+
+	write_file(m, "forked", 3);
+	assert_int_equal(leat_open(m, "forked", O_RDWR, 0, &f), 0);
+	assert_int_equal(leat_opendir(m, "/", &d), 0);
+	assert_int_equal(leat_readdir(d, &e), 1);
+	assert_int_equal(leat_node_get(m, "forked", &n), 0);
+	if (service)
+		assert_int_equal(leat_service_start(leat_session(m)), 0);
+	assert_int_equal(pipe(go), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		int line = use_in_child(m, f, d, n);
+
+		leat_umount(tcp);
+		if (line) {
+			fprintf(stderr, "line %d fails in the child\n", line);
+			_exit(1);
+		}
+		if (write(go[1], &byte, 1) != 1)
+			_exit(3);
+		pause(); /* until it is killed: it lives longer than the parent's connections */
+		_exit(2);
+	}
+	close(go[1]);
+	assert_int_equal(read(go[0], &byte, 1), 1);
+	close(go[0]);
+	/* the child has disturbed nothing */
+	assert_int_equal(leat_null(m), 0);
+	assert_int_equal(leat_null(tcp), 0);
+	assert_int_equal(leat_pwrite(f, "x", 1, 0), 1);
+	leat_node_put(n);
+	leat_closedir(d);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(leat_unlink(m, "forked"), 0);
+	leat_umount(m);
+	leat_umount(tcp);
+	await_no_conns();
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static void children(void **state)
+{
+	(void)state;
+	await_no_conns();
+	fork_with(false);
+	fork_with(true);
+}
+
 /* ---- idle mounts ---- */
 
 #define MANY 64
@@ -306,6 +412,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(conflicts),
 	cmocka_unit_test(one_loop),
 	cmocka_unit_test(served_mounts),
+	cmocka_unit_test(children),
 	cmocka_unit_test(idle_mounts),
 };
 
