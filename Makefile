@@ -100,7 +100,7 @@ INC_server := $(call dirs,server) -Ixdr
 INC_client := $(filter-out -Iclient/tools%,$(call dirs,client)) -Ixdr
 INC_tests := $(INC_rpcrdma) $(INC_server) $(INC_client) -Itests/lib -I.
 
-include xdr/build.mk rpcrdma/build.mk server/build.mk client/build.mk tests/build.mk doc/build.mk
+include xdr/build.mk rpcrdma/build.mk server/build.mk client/build.mk examples/build.mk tests/build.mk doc/build.mk
 
 .PHONY: all
 all: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(LIBS)
@@ -138,6 +138,7 @@ help:
 	@sed -n 's/^#: //p' Makefile */build.mk
 
 #: all          build/leatd, build/leat, build/leat-dump, build/libleat.{so,a}, build/librpcrdma.{so,a}
+#: examples     build/examples/: programs on public headers
 #: demo         a file travels: private server, copies in and out, checksums, speeds
 #: check        build, then unit, flow and fault tests, corpus replay, layers, headers, documents
 #: bench        the measurements of doc/testing.md

@@ -16,6 +16,7 @@
  *   rpcrdma_payload.h  how a codec marks the bulk item of a message
  *   rpcrdma_clnt.h     client, calls
  *   rpcrdma_svc.h      listener, connection, request
+ *   rpcrdma_prog.h     a service as tables of procedures
  * rpcrdma_lab.h, for measurements and tests, is not included.
  *
  * Threads:  A domain may be used by several threads. An engine and all objects on it belong to
@@ -38,5 +39,6 @@
 #include "rpcrdma_payload.h"
 #include "rpcrdma_clnt.h"
 #include "rpcrdma_svc.h"
+#include "rpcrdma_prog.h"
 
 #endif

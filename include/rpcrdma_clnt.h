@@ -97,7 +97,7 @@ struct rpcrdma_call {
 	uint32_t payload_bytes;            /* of the results, now in sink */
 	const char *why;                   /* on failure: text for users; static or owned by the client */
 	bool sent;                         /* the responder may have executed it */
-	void *priv;                        /* private */
+	void *priv[4];                     /* private */
 };
 
 /** rpcrdma_clnt_create - starts connecting; calls may be made at once
@@ -130,6 +130,17 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c);
  * Return: 0; -EMSGSIZE: the arguments exceed the maximum of a call; -EINVAL: they do not encode; -EFAULT, -ENOMEM.
  */
 int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
+
+/** rpcrdma_clnt_call_wait - makes a call and runs the engine on this thread until the call is done
+ *
+ * Other callbacks of the engine run meanwhile. call->done is not used. A signal runs its handler and does not end the
+ * call. What ends it: the reply, call->deadline_ms, or a message (rpcrdma_engine_post(), also from a signal handler)
+ * that cancels it.
+ *
+ * Return: as done() of rpcrdma_clnt_call(); as rpcrdma_clnt_call() itself; call->why is set on any failure. -EDEADLK: called from a callback of the
+ * engine, nothing was sent.
+ */
+int rpcrdma_clnt_call_wait(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
 
 /** rpcrdma_clnt_cancel - runs done(-ECANCELED) before it returns; the peer cannot access the call's memory by then (if
  * necessary the connection is dropped and the other calls are retransmitted)

@@ -125,6 +125,7 @@ struct rpcrdma_engine_attr {
 };
 
 /** rpcrdma_engine_create - creates an event loop for one thread
+ * @d: NULL: a domain of its own, with the defaults, which is destroyed with the engine
  * @attr: NULL for the defaults
  *
  * Return: 0, -ENOMEM, -E2BIG (@attr->size), or the errno of creating a descriptor.
@@ -157,6 +158,9 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e);
  * Return: as rpcrdma_engine_poll(); 0 on timeout or signal.
  */
 int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms);
+
+/** rpcrdma_engine_is_running - true inside callbacks of this engine; only on its thread */
+bool rpcrdma_engine_is_running(const struct rpcrdma_engine *e);
 
 /* A message to an engine from any thread; embedded in the object it refers to. */
 struct rpcrdma_msg {

@@ -94,6 +94,8 @@ struct rpcrdma_svc_ops {
 	 * service still ends each of them, and then closed() runs. Runs on the connection's engine, never inside
 	 * another call between service and library. May be NULL. */
 	void (*lost)(void *conn_ctx);
+	/* An accepted connection is on its engine. closed() may run without it. May be NULL. */
+	void (*opened)(void *conn_ctx, struct rpcrdma_conn *conn);
 };
 
 struct rpcrdma_svc_attr {

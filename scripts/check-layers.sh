@@ -38,7 +38,7 @@ all=$(sources include xdr rpcrdma server client tests)
 	rule 'base/ includes no library header' "${inc}\"(leat|rpcrdma)[a-z_]*\\.h\"" 'none' $(sources include/base)
 	rule 'rpcrdma/ knows no NFS, server or client' \
 		"$inc\"(leat|nfs3|mount3|ctl|nfs_errno|nfs3_names|block|volume)\\.h\"" 'none' $(sources rpcrdma)
-	rule 'xdr/ has no transport and no storage' "$inc\"(rpcrdma(_(addr|loop|mem|clnt|svc|lab))?|leat)\\.h\"" \
+	rule 'xdr/ has no transport and no storage' "$inc\"(rpcrdma(_(addr|loop|mem|clnt|svc|prog|lab))?|leat)\\.h\"" \
 		'none' $(sources xdr)
 	rule 'client/ uses leat.h, its own and xdr/ headers' "$inc\"(rpcrdma|server|tests)/" 'none' $(sources client)
 	rule 'server/ sees no other folder' "$inc\"(rpcrdma|client|tests)/" 'none' $(sources server)

@@ -41,6 +41,7 @@ LDFLAGS_test_dir := -Wl,--wrap=malloc,--wrap=calloc,--wrap=reallocarray,--wrap=s
 LDFLAGS_test_removed := -Wl,--wrap=malloc
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_node_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
+LDFLAGS_test_prog_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=renameat,--wrap=pwritev2
 LDFLAGS_test_powercut_loss := $(LDFLAGS_test_powercut)
 LDFLAGS_test_local_close := -Wl,--wrap=close,--wrap=bind
@@ -180,7 +181,7 @@ $(INTEROP_PROGS): %: %.o $(HOUSE)
 
 # ---- running -------------------------------------------------------------------------------------
 
-TEST_ENV = O=$(O) LEATD=$(OUT)/leatd LEAT=$(OUT)/leat CC="$(CC)" CXX="$(CXX)" INC="$(INC)"
+TEST_ENV = O=$(O) LEATD=$(OUT)/leatd LEAT=$(OUT)/leat EXAMPLES=$(OUT)/examples CC="$(CC)" CXX="$(CXX)" INC="$(INC)"
 # Seconds for one program: enough for any on a slow machine, since it is for what hangs; programs at once: more
 # than the two processors of a small machine, since a test waits for about half of its time.
 TEST_TIMEOUT ?= 1200
@@ -193,7 +194,7 @@ check:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) run-check
 
-tests: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(MANY)
+tests: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(EXAMPLES) $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(MANY)
 
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TESTS) \

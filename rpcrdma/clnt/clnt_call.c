@@ -111,7 +111,7 @@ static struct rr_call *slot_get(struct rpcrdma_clnt *c, struct rpcrdma_call *use
 	call->state = RR_CALL_WAITING;
 	call->deadline_ns = 0;
 	hash_add(&c->by_xid, &call->node, call->xid);
-	user->priv = call;
+	user->priv[0] = call;
 	user->xid = call->xid;
 	user->payload_bytes = 0;
 	user->why = NULL;
@@ -140,7 +140,7 @@ static void finish(struct rr_call *call, int err, const char *why)
 	call->user = NULL;
 	if (call->state != RR_CALL_GONE)
 		slot_put(call);
-	user->priv = NULL;
+	user->priv[0] = NULL;
 	user->why = why;
 	if (err)
 		user->payload_bytes = 0;
@@ -188,7 +188,7 @@ static void wait_for_memory(struct rpcrdma_clnt *c, struct rr_call *call)
 /* does nothing if @call is done or was never started */
 void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 {
-	struct rr_call *slot = call->priv;
+	struct rr_call *slot = call->priv[0];
 
 	if (!slot)
 		return;
@@ -336,7 +336,7 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 		rc = send_one(c, call);
 		if (is_final(rc) && rc) {
 			call->user = NULL;
-			user->priv = NULL;
+			user->priv[0] = NULL;
 			slot_put(call);
 			return rc;
 		}

@@ -78,8 +78,7 @@ static int add_fd(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t ev
 	return epoll_ctl(e->epfd, EPOLL_CTL_ADD, w->fd, &ev) < 0 ? -errno : 0;
 }
 
-int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr,
-			  struct rpcrdma_engine **ret)
+static int create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr, struct rpcrdma_engine **ret)
 {
 	struct rpcrdma_engine *e = calloc(1, sizeof(*e));
 	int rc;
@@ -129,6 +128,22 @@ int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_
 	return 0;
 fail:
 	rpcrdma_engine_destroy(e);
+	return rc;
+}
+
+int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr,
+			  struct rpcrdma_engine **ret)
+{
+	struct rpcrdma_domain *own = NULL;
+	int rc = d ? 0 : rpcrdma_domain_create(NULL, &own);
+
+	if (rc)
+		return rc;
+	rc = create(d ? d : own, attr, ret);
+	if (rc)
+		rpcrdma_domain_destroy(own);
+	else
+		(*ret)->own_domain = own;
 	return rc;
 }
 
@@ -195,6 +210,7 @@ void rpcrdma_engine_destroy(struct rpcrdma_engine *e)
 	if (e->epfd >= 0)
 		close(e->epfd);
 	free(e->ready);
+	rpcrdma_domain_destroy(e->own_domain);
 	free(e);
 }
 
@@ -419,10 +435,18 @@ static int run_sources(struct rpcrdma_engine *e)
 	return ran;
 }
 
+bool rpcrdma_engine_is_running(const struct rpcrdma_engine *e)
+{
+	return e->running;
+}
+
 int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 {
-	int ran = run_sources(e);
+	bool nested = e->running;
+	int ran;
 
+	e->running = true;
+	ran = run_sources(e);
 	e->idle_polls++;
 	if (!e->qps || e->idle_polls >= (ran ? BUSY_POLLS_PER_EPOLL : IDLE_POLLS_PER_EPOLL)) {
 		e->idle_polls = 0;
@@ -431,6 +455,7 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 	}
 	ran += run_deferred(e);
 	ran += run_pollers(e);
+	e->running = nested;
 	return ran;
 }
 
@@ -491,7 +516,7 @@ static uint64_t spin_ns(const struct rpcrdma_engine *e)
 int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 {
 	uint64_t start = 0, now, limit = UINT64_MAX;
-	bool yielded = false, polled;
+	bool yielded = false, polled, nested = e->running;
 	unsigned spins = 0;
 	int ran;
 
@@ -534,6 +559,7 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 			continue;
 		rr_count(e, sleeps, 1);
 		polled = e->pollers != NULL;
+		e->running = true;
 		ran = run_ready(e, sleep_ms(e, now, limit));
 		if (polled)
 			e->device_spin_ns =
@@ -545,6 +571,7 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		ran += run_timers(e);
 		ran += run_deferred(e);
 		ran += run_pollers(e);
+		e->running = nested;
 		e->busy = true;
 		if (ran || (limit != UINT64_MAX && clock_now_ns() >= limit))
 			return ran;

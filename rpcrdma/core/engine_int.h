@@ -182,6 +182,7 @@ static inline uint64_t rr_spin_learnt(uint64_t spin_ns, uint64_t least_ns, uint6
 
 struct rpcrdma_engine {
 	struct rpcrdma_domain *domain;
+	struct rpcrdma_domain *own_domain; /* the same, if it was created for this engine; else NULL */
 	struct list link;                /* domain->engines */
 	struct rpcrdma_engine_attr attr;
 	int epfd;
@@ -211,6 +212,7 @@ struct rpcrdma_engine {
 
 	struct epoll_event *ready;       /* batch being dispatched */
 	int nready, at_ready;
+	bool running;                    /* callbacks may be on the stack */
 	uint64_t last_event_ns;
 	uint64_t device_spin_ns;         /* how long to spin for the devices of pollers */
 	struct rr_contention contention;

@@ -124,7 +124,7 @@ static int copy_attr(struct rr_svc *svc, const struct rpcrdma_svc_attr *attr, co
 	if (!rc)
 		rc = RR_SIZED_IN(&svc->lab, svc->attr.lab, local);
 	if (!rc)
-		rc = RR_SIZED_IN(&svc->ops, ops, lost);
+		rc = RR_SIZED_IN(&svc->ops, ops, opened);
 	svc->attr.lab = &svc->lab;
 	return rc;
 }
@@ -243,6 +243,8 @@ static void on_adopt(struct rpcrdma_msg *msg)
 	rr_count_set(c->engine, conns, c->engine->stats.conns + 1);
 	rr_count(c->engine, conns_total, 1);
 	c->ops->adopted(c);
+	if (c->svc->ops.opened)
+		c->svc->ops.opened(c->ctx, c);
 	if (!c->heard && !c->drained)
 		rpcrdma_timer_set(c->engine, &c->timer, c->svc->attr.first_call_ms * NS_PER_MS);
 	maybe_free(c);

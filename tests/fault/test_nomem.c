@@ -338,7 +338,7 @@ static void everything(const char *url, const struct rpcrdma_svc_attr *svc,
 
 		if (rc)
 			assert_int_equal(rc, -ENOMEM);
-		asks[i].call.priv = rc ? NULL : asks[i].call.priv;
+		asks[i].call.priv[0] = rc ? NULL : asks[i].call.priv[0];
 		asks[i].done = rc ? 1 : 0;
 		asks[i].err = rc;
 	}

@@ -107,7 +107,7 @@ static void until_ending(struct rpc_pair *p, const struct echo_call *c)
 /* Its deadline is now: it is given up, and the connection with it. */
 static void pass_deadline(struct rpc_pair *p, struct echo_call *c)
 {
-	struct rr_call *call = c->call.priv;
+	struct rr_call *call = c->call.priv[0];
 
 	call->deadline_ns = clock_now_ns();
 	rr_clnt_due(p->clnt, call->deadline_ns);

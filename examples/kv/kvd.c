@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * kvd.c - a key-value store in memory: kvd URL, for instance local:///tmp/kv or tcp://127.0.0.1:0; prints where */
+#include <errno.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "kv.h"
+
+struct slot {
+	char key[256], value[KV_MAX];
+	uint32_t len;
+};
+
+static int put(struct rpcrdma_task *t)
+{
+	struct kv *p = t->args;
+	ENTRY *found = hsearch((ENTRY){ .key = p->key }, FIND);
+	struct slot *e = found ? found->data : calloc(1, sizeof(*e));
+
+	if (!e)
+		return -ENOMEM;
+	if (!found) {
+		strcpy(e->key, p->key);
+		if (!hsearch((ENTRY){ e->key, e }, ENTER))
+			return free(e), -ENOMEM;
+	}
+	e->len = p->value.length;
+	memcpy(e->value, p->value.iov[0].iov_base, e->len);
+	return 0;
+}
+
+static int get(struct rpcrdma_task *t)
+{
+	struct kv *p = t->args, *res = t->res;
+	ENTRY *found = hsearch((ENTRY){ .key = p->key }, FIND);
+	struct slot *e = found ? found->data : NULL;
+
+	if (!e || e->len > t->data_bytes)
+		return e ? -EMSGSIZE : 0; /* a missing value is empty */
+	memcpy(t->data, e->value, e->len);
+	res->value.length = e->len;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct rpcrdma_proc procs[] = {
+		{ .proc = KV_PUT, .handler = put, RPCRDMA_ARGS(xdr_pair, struct kv), RPCRDMA_ARGS_DATA(struct kv, value, KV_MAX) },
+		{ .proc = KV_GET, .handler = get, RPCRDMA_ARGS(xdr_pair, struct kv),
+		  RPCRDMA_RES(xdr_value, struct kv), RPCRDMA_RES_DATA(struct kv, value, KV_MAX) },
+	};
+	static const struct rpcrdma_prog prog = { KV_PROG, KV_VERS, procs, 2 };
+	const struct rpcrdma_addr *used;
+	struct rpcrdma_addr addr;
+	char text[300];
+	struct rpcrdma_engine *e;
+	struct rpcrdma_service *s;
+
+	if (argc != 2 || !hcreate(4096) || rpcrdma_addr_parse(argv[1], &addr) || rpcrdma_engine_create(NULL, NULL, &e) ||
+	    rpcrdma_service_create(e, &(struct rpcrdma_service_attr){ .progs = &prog, .nprogs = 1 }, &s) ||
+	    rpcrdma_service_listen(s, &addr, &used))
+		return fprintf(stderr, "usage: kvd URL, with an address that is free\n"), 2;
+	puts(rpcrdma_addr_print(used, text, sizeof(text)));
+	fflush(stdout);
+	for (;;)
+		rpcrdma_engine_wait(e, -1);
+}
