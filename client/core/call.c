@@ -209,6 +209,8 @@ static bool changes_something(const struct lt_call *c)
 
 	if (c->rpc.prog == NFS_PROGRAM)
 		return !(only_reads >> c->rpc.proc & 1);
+	if (c->rpc.prog == LEAT_SPACE)
+		return c->rpc.proc != SPACEPROC_SEEK;
 	return c->rpc.prog != NFSACL_PROGRAM || c->rpc.proc != NFSACLPROC3_GETACL;
 }
 

@@ -143,8 +143,8 @@ void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next)
 
 void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next)
 {
-	op->next = next;
-	lt_call_start_space(&op->call, proc, &op->args, &op->res, call_done);
+	if (may_call(op, next))
+		lt_call_start_space(&op->call, proc, &op->args, &op->res, call_done);
 }
 
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next)

@@ -250,6 +250,7 @@ static void ask(struct lt_op *op)
 	struct leat_dir *d = op->dir;
 
 	op->call.listed = d->listed;
+	memset(&op->res, 0, sizeof(op->res)); /* replied() frees them even if a cancel prevents the call */
 	if (d->plain) {
 		READDIR3args *args = &op->args.readdir;
 

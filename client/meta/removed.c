@@ -20,8 +20,9 @@
  *             change by another client leads to an early removal.
  * Memory:     struct lt_removed, one allocation, belongs to the operation (op->removed), then to m->removed.
  * Threads:    The owner's.
- * Errors:     If a call that creates the hidden name fails in transit, the name may exist: it is kept as if it did. A
- *             removal that fails leaves the name to a later listing.
+ * Errors:     If a call that creates the hidden name fails in transit, or is cancelled, the name may exist: it is kept
+ *             as if it did. A removal that fails leaves the name to a later listing. If the operation that removes
+ *             it is cancelled, another one does so in the background.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ struct lt_removed {
 	struct lt_fh dir, fh;
 	char name[LT_REMOVED_BYTES];
 	int64_t result;        /* of the operation that removes the name */
+	bool detached;         /* which is one of its own */
 };
 
 /* Exactly the pattern: nothing else is ever removed. */
@@ -126,6 +128,7 @@ static int create_removed(struct lt_op *op, const struct lt_fh *fh)
 	}
 	r->dir = op->walk.fh;
 	r->fh = *fh;
+	r->detached = false;
 	snprintf(r->name, sizeof(r->name), LT_REMOVED_PREFIX "%016llx", (unsigned long long)random);
 	op->removed = r;
 	return 0;
@@ -222,12 +225,35 @@ void lt_removed_keep(struct lt_op *op, int64_t result)
 	lt_removed_settle(op, &r->fh, result); /* it may have been closed meanwhile */
 }
 
+static void remove_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_removed_undo(op, 0);
+}
+
+/* Removes the name by an operation of its own, because @op is cancelled. If that one is cancelled too, as all are, the
+ * name stays for a later listing. */
+static void detach(struct lt_op *op)
+{
+	struct lt_removed *r = op->removed;
+	struct lt_op *own;
+
+	if (r->detached || lt_op_create(op->task.m, "remove", NULL, NULL, (struct leat_cb){ 0 }, &own))
+		return;
+	r->detached = true;
+	own->removed = r;
+	op->removed = NULL;
+	(void)lt_op_submit(own, remove_start);
+}
+
 static void removed(struct lt_op *op, int err)
 {
 	struct lt_fh fh = op->removed->fh;
 	int64_t result = op->removed->result;
 
-	(void)err; /* another client may have removed or renamed it */
+	/* otherwise another client has removed or renamed it */
+	if (err && op->task.cancelled)
+		detach(op);
 	lt_removed_forget(op);
 	lt_removed_settle(op, &fh, result);
 }

@@ -23,6 +23,7 @@ static bool stuck;             /* cookies do not move */
 static bool zero_cookies;
 static bool with_handles;
 static bool empty_replies;
+static uint32_t cancel_in;     /* procedure during which the operation is cancelled; its reply comes nevertheless */
 static uint32_t counts[64];    /* bytes asked for, of the first calls */
 static unsigned asked;
 
@@ -84,6 +85,8 @@ static nfsstat3 refuse(uint64_t cookie)
 static void give_attr(post_op_attr *a, ftype3 type)
 {
 	a->attributes_follow = TRUE;
+	if (cancel_in) /* no pointer of other results at the same place is NULL */
+		memset(&a->post_op_attr_u, 0x5a, sizeof(a->post_op_attr_u));
 	a->post_op_attr_u.attributes.type = type;
 }
 
@@ -100,9 +103,9 @@ static void give_handle(entryplus3 *e)
 
 static void answer_lookup(LOOKUP3resok *ok)
 {
-	ok->object.data.data_len = 4;
+	ok->object.data.data_len = cancel_in ? 1 : 4; /* 1: TRUE in other results */
 	memcpy(ok->object.data.data_val, "file", 4);
-	give_attr(&ok->obj_attributes, NF3REG);
+	give_attr(&ok->obj_attributes, cancel_in ? NF3DIR : NF3REG);
 	give_attr(&ok->dir_attributes, NF3DIR);
 }
 
@@ -163,6 +166,8 @@ static int answer(struct rpcrdma_call *call)
 	unsigned long left = countdown;
 
 	countdown = 0; /* the server does not fail */
+	if (call->proc == cancel_in)
+		assert_int_equal(leat_cancel_all(m), 0);
 	if (call->proc == NFSPROC3_GETATTR) {
 		((GETATTR3res *)call->res)->GETATTR3res_u.resok.obj_attributes.type = NF3DIR;
 	} else if (call->proc == NFSPROC3_LOOKUP) {
@@ -182,7 +187,7 @@ static int setup(void **state)
 	(void)state;
 	m = fake_mount(1);
 	fake.answer = answer;
-	entries = bad_cookies = asked = 0;
+	entries = bad_cookies = asked = cancel_in = 0;
 	per_reply = PER_REPLY;
 	no_plus = stuck = zero_cookies = with_handles = empty_replies = false;
 	odd_name = NULL;
@@ -416,6 +421,30 @@ static void in_flight(void **state)
 	assert_int_equal(told.times, 3);
 }
 
+/* Between two calls, with the results of the first in the memory of those of the second; and during a read. */
+static void cancelled(void **state)
+{
+	struct told told = { 0 };
+	struct leat_dir *d;
+
+	(void)state;
+	entries = 50;
+	cancel_in = NFSPROC3_LOOKUP;
+	assert_int_equal(leat_opendir(m, "/dir", &d), -ECANCELED);
+	cancel_in = NFSPROC3_GETATTR;
+	assert_int_equal(leat_opendir(m, "/", &d), -ECANCELED);
+	cancel_in = 0;
+	assert_int_equal(fake.by_proc[NFSPROC3_READDIRPLUS], 0);
+	assert_int_equal(leat_opendir(m, "/", &d), 0);
+	assert_int_equal(leat_aio_dir_read(d, 7, (struct leat_cb){ tell, &told, NULL }), 0);
+	assert_int_equal(leat_cancel(m, &told), 0);
+	while (!told.times)
+		leat_poll(leat_session(m), 0);
+	assert_int_equal(told.result, -ECANCELED);
+	check_rest(d, 7, true); /* from where the read was to begin */
+	leat_closedir(d);
+}
+
 /* A directory outlives its mount, and can only be closed then. */
 static void unmounted(void **state)
 {
@@ -556,6 +585,7 @@ int main(void)
 		TEST(nonsense),
 		TEST(nothing),
 		TEST(in_flight),
+		TEST(cancelled),
 		TEST(unmounted),
 		TEST(no_memory),
 		TEST(many),

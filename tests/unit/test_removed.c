@@ -361,6 +361,54 @@ static void closed_meanwhile(void **state)
 	expect("LOOKUP f;RENAME f;to hidden;REMOVE hidden;");
 }
 
+static void run_one(const struct told *t)
+{
+	while (!t->times)
+		leat_poll(leat_session(m), 0);
+	while (leat_poll(leat_session(m), 0) > 0)
+		;
+}
+
+/* A close that is cancelled while it removes the hidden name: another operation does so. If that one is cancelled as
+ * well, the name stays. */
+static void cancelled(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDONLY);
+	struct told told = { 0 };
+	struct leat_cb cb = { tell, &told, NULL };
+
+	(void)state;
+	assert_int_equal(leat_unlink(m, "/f"), 0);
+	expect("LOOKUP f;RENAME f;to hidden;");
+	assert_int_equal(leat_aio_close(f, cb), 0);
+	assert_int_equal(leat_cancel(m, &told), 0);
+	run_one(&told);
+	assert_int_equal(told.result, 0);
+	expect("REMOVE hidden;");
+
+	f = fake_open(m, O_RDONLY);
+	told.times = 0;
+	assert_int_equal(leat_unlink(m, "/f"), 0);
+	expect("LOOKUP f;RENAME f;to hidden;");
+	assert_int_equal(leat_aio_close(f, cb), 0);
+	assert_int_equal(leat_cancel_all(m), 0);
+	run_one(&told);
+	expect("");
+
+	/* the RENAME may have been executed */
+	f = fake_open(m, O_RDONLY);
+	told.times = 0;
+	assert_int_equal(leat_aio_unlink(m, "/f", cb), 0);
+	while (fake.by_proc[NFSPROC3_RENAME] < 3)
+		leat_poll(leat_session(m), 0);
+	assert_int_equal(leat_cancel(m, &told), 0);
+	run_one(&told);
+	assert_int_equal(told.result, -EINPROGRESS);
+	expect("LOOKUP f;");
+	assert_int_equal(leat_close(f), 0);
+	expect("REMOVE hidden;");
+}
+
 static void no_memory(void **state)
 {
 	struct leat_file *f = fake_open(m, O_RDONLY);
@@ -450,7 +498,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(hidden_until_close), TEST(not_the_last), TEST(refused),     TEST(in_transit),
 		TEST(opened_meanwhile),   TEST(closed_meanwhile), TEST(no_memory), TEST(left_behind),
-		TEST(not_old),            TEST(in_use),
+		TEST(not_old),            TEST(in_use),           TEST(cancelled),
 	};
 #undef TEST
 
