@@ -5,7 +5,7 @@
 # `make help` names the targets. Variables worth knowing:
 #
 #   DEV=1        warnings are errors          V=1      show the commands
-#   CC, CXX      gcc or clang                 PREFIX, DESTDIR, LIBDIR, MANDIR, SYSCONFDIR
+#   CC, CXX      gcc or clang                 PREFIX, DESTDIR, LIBDIR, MANDIR, DOCDIR
 #   VARIANT      default, asan, ubsan, tsan, cov, fuzz or path; each has its own build/obj/VARIANT/
 #
 # What is built for the default variant lies in build/: leatd, leat, leat-dump,
@@ -252,6 +252,7 @@ LIBDIR ?= $(PREFIX)/lib
 LIBEXECDIR ?= $(PREFIX)/libexec
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/leat
 
 # The leat command finds leat-dump from its own folder. Another setting compiles and links it again.
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
@@ -274,6 +275,7 @@ INSTALLS := \
 	644:$(B)/leat.pc:$(LIBDIR)/pkgconfig/leat.pc \
 	644:$(B)/rpcrdma.pc:$(LIBDIR)/pkgconfig/rpcrdma.pc \
 	$(foreach h,$(notdir $(wildcard include/*.h)),644:include/$h:$(INCLUDEDIR)/$h) \
+	$(foreach e,$(wildcard examples/*.c examples/*/*.[ch]),644:$e:$(DOCDIR)/$e) \
 	$(foreach m,$(MAN_PAGES),644:$m:$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m))
 LINKS := $(foreach l,libleat librpcrdma, \
 	$l.so.$(VERSION):$(LIBDIR)/$l.so.$(SOVERSION) $l.so.$(SOVERSION):$(LIBDIR)/$l.so)

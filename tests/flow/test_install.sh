@@ -62,6 +62,8 @@ flags() { pkg-config "$@" | sed -E "s,-I/usr/include( |$),-I$root/include\1,; s,
 	$CC -Wall -Werror "$work/prog.c" -I"$root/include" "$root/lib/libleat.a" "$root/lib/librpcrdma.a" \
 		$(flags --libs libtirpc) $(sed -n 's/^Libs.private: //p' "$root/lib/pkgconfig/rpcrdma.pc") \
 		-o "$work/static" || fail 'link with libleat.a'
+	$CC -Wall -Werror "$root/share/doc/leat/examples/copy.c" -I"$root/include" -L"$root/lib" -lleat \
+		-Wl,-rpath-link,"$root/lib" -o "$work/copy" || fail 'an installed example'
 	$CC -Wall -Werror "$work/rpc.c" -I"$root/include" $(flags --cflags rpcrdma) -L"$root/lib" \
 		-lrpcrdma -o "$work/rpc" || fail 'link with librpcrdma.so'
 }
