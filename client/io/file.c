@@ -74,6 +74,8 @@ static int judge_commit(struct lt_op *op, int err)
 	struct leat_file *f = op->file;
 	const COMMIT3resok *ok = &op->res.commit.COMMIT3res_u.resok;
 
+	if (err == -ECANCELED)
+		return err; /* a later COMMIT tells */
 	if (err) {
 		f->lost = f->lost || f->has_unstable;
 		return err;

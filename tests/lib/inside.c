@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "clnt_int.h"
 #include "engine_int.h"
+#include "handle.h"
 #include "nfs.h"
 
 #define OF_REACTOR(name) { #name, false, offsetof(struct reactor_counters, name) },
@@ -53,6 +54,15 @@ uint64_t server_counters(const struct server *s, const char *name)
 unsigned server_reactors(const struct server *s)
 {
 	return s->nreactors;
+}
+
+unsigned leat_credits_out(const struct leat *m)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < m->server->clnts; i++)
+		sum += m->server->clnt[i]->credit.out;
+	return sum;
 }
 
 size_t server_files_max(const struct server *s)

@@ -11,6 +11,7 @@
 
 #include "hooks.h"
 
+struct leat;
 struct rpcrdma_clnt;
 struct rpcrdma_domain;
 struct server;
@@ -37,6 +38,10 @@ void clnt_next_xid(struct rpcrdma_clnt *clnt, uint32_t xid);
 
 /** clnt_disconnect - breaks the connection of a client; its calls go again */
 void clnt_disconnect(struct rpcrdma_clnt *clnt);
+
+/** leat_credits_out - how many credits the calls of a mount's connections use, also those that were cancelled and have no
+ * reply yet */
+unsigned leat_credits_out(const struct leat *m);
 
 /** local_fabric - the local fabric of a domain, for faults_of(); belongs to the domain; whatever fails is asserted */
 struct rr_fabric *local_fabric(struct rpcrdma_domain *d);

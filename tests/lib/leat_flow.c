@@ -29,12 +29,12 @@
 void leat_flow_start(struct leat_flow *f)
 {
 	static struct conf conf; /* too large for a stack */
-	char export[128], tcp[64], local[128], keys[96], why[CONF_WHY_BYTES] = "";
+	char export[256], tcp[64], local[128], keys[96], why[CONF_WHY_BYTES] = "";
 	char *argv[] = { (char[]){ "leatd" }, (char[]){ "--export" }, export, (char[]){ "--listen" },
 			 tcp, (char[]){ "--listen" }, local, (char[]){ "--state-dir" }, keys, NULL };
 	int rc;
 
-	snprintf(export, sizeof(export), "/x=%s,rw,no_root_squash", f->export);
+	snprintf(export, sizeof(export), "/x=%s,rw,no_root_squash%s", f->export, f->options ? f->options : "");
 	snprintf(tcp, sizeof(tcp), "tcp://127.0.0.1:%u", f->port);
 	snprintf(local, sizeof(local), "local://%s/sock", f->dir);
 	snprintf(keys, sizeof(keys), "%s/state", f->dir); /* handles survive a restart */

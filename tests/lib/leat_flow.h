@@ -22,6 +22,7 @@ struct leat_flow {
 	char leat_url[160];         /* leat://127.0.0.1:PORT/x */
 	char local_url[160];        /* local:///DIR/sock/x */
 	unsigned port;
+	const char *options;        /* of the export, such as ",store=sim:...", from the next start on; or NULL */
 	struct server *server;
 	struct leat *m;             /* of the test that runs, or NULL */
 };

@@ -375,6 +375,23 @@ static void closing(void **state)
 	assert_true(list_is_empty(&m->files));
 }
 
+/* Nothing has been lost: a later fsync commits the data. */
+static void syncing(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDWR);
+	struct count c = { 0 };
+	static char buf[PART];
+
+	(void)state;
+	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
+	assert_int_equal(leat_aio_fsync(f, counted(&c)), 0);
+	cancel_one(&c, -ECANCELED);
+	assert_int_equal(leat_fsync(f), 0);
+	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 2);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 2);
+}
+
 /* ---- the end of a mount whose server does not reply ---- */
 
 static void umount_in_time(void **state)
@@ -436,6 +453,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sequential, setup, teardown),
 		cmocka_unit_test_setup_teardown(interrupted, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing, setup, teardown),
+		cmocka_unit_test_setup_teardown(syncing, setup, teardown),
 		cmocka_unit_test_setup_teardown(umount_in_time, setup, teardown),
 	};
 
