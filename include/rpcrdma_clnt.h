@@ -106,9 +106,8 @@ struct rpcrdma_call {
  * calls start a new attempt). From then on the connection is re-established indefinitely, with the same XIDs and new
  * registrations; a call fails only by its deadline or its reply.
  *
- * RDMA uses the device that the kernel's routes select. A host name is resolved at each connect, by getaddrinfo() on
- * the engine's thread; this blocks everything else on that engine until the resolver returns. A literal address needs
- * no resolver.
+ * RDMA uses the device that the kernel's routes select. A host name is resolved at each connect, by getaddrinfo() on a
+ * thread of its own: neither this function nor the engine waits for the resolver. A literal address needs no resolver.
  *
  * Return: 0, -EINVAL (attributes), -E2BIG (@attr->size), -ENOMEM, -EOPNOTSUPP (no such transport in this build); RDMA: -ENODEV without a
  * device, -ENXIO if no device leads there, and errors of the resolver.

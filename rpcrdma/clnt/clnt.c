@@ -107,11 +107,28 @@ static void attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
 	if (c->closed)
 		return;
 	c->connect_ns = now_ns + c->attr.connect_ms * NS_PER_MS;
-	rc = c->ops->connect(c);
-	if (rc)
+	rc = rr_lookup_start(c);
+	c->resolving = rc > 0;
+	if (c->resolving)
+		rr_clnt_held_up(c, "its name is not resolved yet");
+	else if (!rc)
+		rc = c->ops->connect(c);
+	if (rc < 0)
 		rr_clnt_down(c, rc, strerror(-rc));
 	else
 		rr_clnt_due(c, c->connect_ns);
+}
+
+void rr_clnt_found(struct rpcrdma_clnt *c, int err)
+{
+	if (!c->resolving)
+		return; /* that attempt has timed out; the next one uses the addresses */
+	c->resolving = false;
+	c->held_up = NULL;
+	if (!err)
+		err = c->ops->connect(c);
+	if (err)
+		rr_clnt_down(c, err, err == -EHOSTUNREACH ? "its name cannot be resolved" : strerror(-err));
 }
 
 void rr_clnt_up(struct rpcrdma_clnt *c)
@@ -168,6 +185,11 @@ void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why)
 /* Gives the connection up for a reason of the core; down follows. */
 static void drop(struct rpcrdma_clnt *c, int err, const char *why)
 {
+	if (c->resolving) { /* the transport has not begun */
+		c->resolving = false;
+		rr_clnt_down(c, err, why);
+		return;
+	}
 	set_why(c, why);
 	c->drop_err = err;
 	c->dropping = true;
@@ -343,6 +365,7 @@ int rr_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *att
 		return rc;
 	}
 	c->engine = e;
+	c->dial = c->attr.addr;
 	c->ops = ops;
 	c->state = RPCRDMA_CLNT_CONNECTING;
 	c->timer.fn = on_timer;
@@ -398,6 +421,7 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
 	if (!c || c->closed)
 		return;
 	rpcrdma_timer_cancel(c->engine, &c->timer);
+	rr_lookup_fini(c);
 	c->closed = true;
 	rr_call_abandon(c, -ECANCELED, "client destroyed");
 	if (c->callbacks) {

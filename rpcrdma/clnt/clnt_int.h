@@ -87,7 +87,13 @@ struct rpcrdma_clnt {
 	uint8_t cred_body[RR_AUTH_BYTES_MAX];
 	uint32_t cred_len;
 
+	/* clnt_lookup.c */
+	struct rr_lookup *lookup;        /* of the server's name, in progress */
+	struct addrinfo *found;          /* addresses of the name; NULL on the local fabric */
+	struct rpcrdma_addr dial;        /* attr.addr with the first of them as a literal address */
+
 	/* clnt.c */
+	bool resolving;                  /* CONNECTING: the attempt waits for the look-up */
 	bool closed;                     /* destroyed by the caller */
 	bool dropping;                   /* disconnect() was called, down will follow */
 	int drop_err;                    /* error of the coming down, if the core knows it better */
@@ -130,6 +136,18 @@ struct rr_clnt_ops {
 	void (*info)(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
 	enum rpcrdma_reach (*reach)(const struct rpcrdma_clnt *c);
 };
+
+/* clnt_lookup.c */
+
+/** rr_lookup_start - finds the addresses of the server, in c->found and c->dial
+ * Return: 0: a literal address; 1: rr_clnt_found() follows, not inside this call; -ENOMEM, -EAGAIN: no thread. */
+must_check int rr_lookup_start(struct rpcrdma_clnt *c);
+/** rr_lookup_fini - forgets a look-up in progress; frees the addresses */
+void rr_lookup_fini(struct rpcrdma_clnt *c);
+/** rr_addr_is_literal - true if an address needs no look-up; does not block */
+bool rr_addr_is_literal(const struct rpcrdma_addr *a);
+/** rr_clnt_found - a look-up has ended: continues the attempt that waits for it */
+void rr_clnt_found(struct rpcrdma_clnt *c, int err);
 
 extern const struct rr_clnt_ops rr_clnt_rdma_ops; /* over any fabric */
 extern const struct rr_clnt_ops rr_clnt_tcp_ops;

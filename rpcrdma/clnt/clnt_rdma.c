@@ -358,7 +358,7 @@ static int link_dial(struct rr_link *l)
 	struct rr_trust trust;
 	int rc;
 
-	rr_addr_where(&a->addr, where);
+	rr_addr_where(&l->clnt->dial, where);
 	rr_trust_init(&trust, a->socket_uid);
 	rc = rr_qp_dial_trusted(l->cm, where, a->check_socket ? &trust : NULL, &l->qp);
 	if (rc == -EPERM && a->check_socket && trust.why[0]) {
@@ -384,6 +384,13 @@ static void on_dial_timer(struct rpcrdma_timer *t)
 		rr_link_fail(l, rc, "connect: %s", strerror(-rc));
 }
 
+static void fit_credits(struct rpcrdma_clnt *c, const struct rr_dev *dev)
+{
+	c->attr.credits = MIN(c->attr.credits, (dev->fabric->attr.qp_wr_max - RECVS_EXTRA) /
+						       modes_of(c)->recvs_per_credit(c));
+	c->credit.wanted = c->attr.credits;
+}
+
 static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 {
 	struct rr_link *l = calloc(1, sizeof(*l));
@@ -392,13 +399,15 @@ static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 
 	if (!l)
 		return -ENOMEM;
-	rr_addr_where(&c->attr.addr, where);
+	rr_addr_where(&c->dial, where);
 	l->engine = c->engine;
 	list_init(&l->calls);
 	list_init(&l->free_calls);
 	list_init(&l->msg_mems);
 	l->msg_bytes = MAX(c->attr.inline_bytes, RECV_BYTES_MIN);
 	rc = rr_domain_dev_at(c->engine->domain, c->attr.addr.transport, where, false, &l->dev);
+	if (!rc)
+		fit_credits(c, l->dev);
 	if (!rc)
 		rc = rr_reg_open(c->engine, l->dev, where, &c->attr, &l->reg);
 	if (!rc)
@@ -416,20 +425,20 @@ static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
+/* The device of a name is known when the name is resolved: until then there must be any. */
 static int clnt_rdma_init(struct rpcrdma_clnt *c)
 {
 	char where[RR_WHERE_BYTES];
 	struct rr_dev *dev;
 	int rc;
 
+	if (!rr_addr_is_literal(&c->attr.addr))
+		return rr_domain_has_dev(c->attr.addr.transport);
 	rc = rr_domain_dev_at(c->engine->domain, c->attr.addr.transport,
 			      rr_addr_where(&c->attr.addr, where), false, &dev);
-	if (rc)
-		return rc;
-	c->attr.credits = MIN(c->attr.credits, (dev->fabric->attr.qp_wr_max - RECVS_EXTRA) /
-						       modes_of(c)->recvs_per_credit(c));
-	c->credit.wanted = c->attr.credits;
-	return 0;
+	if (!rc)
+		fit_credits(c, dev);
+	return rc;
 }
 
 static int clnt_rdma_connect(struct rpcrdma_clnt *c)

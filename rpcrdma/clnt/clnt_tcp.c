@@ -7,7 +7,7 @@
  *             steps. The socket is closed at once, so that callers' memory is no longer read or written.
  *             end_msg reports it to the core later, outside the call that detected it.
  * Memory:     One struct rr_tclnt per client, for all its connections.
- * Threads:    The engine's. Resolving a name may block it; a numeric address does not.
+ * Threads:    The engine's.
  * Errors:     Any error of the socket ends the connection.
  * See:        RFC 5531 section 11 (record marking).
  */
@@ -32,8 +32,6 @@
 static void tcp_free(struct rr_tclnt *t)
 {
 	rr_tclnt_outs_free(t);
-	if (t->addrs)
-		freeaddrinfo(t->addrs);
 	free(t->buf);
 	free(t);
 }
@@ -177,29 +175,6 @@ static int next_address(struct rr_tclnt *t, int rc)
 	return rc;
 }
 
-static int resolve(struct rr_tclnt *t, const struct rpcrdma_addr *a)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
-	char port[8];
-	int rc;
-
-	if (t->addrs)
-		freeaddrinfo(t->addrs);
-	t->addrs = NULL;
-	snprintf(port, sizeof(port), "%u", a->port);
-	rc = getaddrinfo(a->host, port, &hints, &t->addrs);
-	switch (rc) {
-	case 0:
-		return 0;
-	case EAI_SYSTEM:
-		return -errno;
-	case EAI_MEMORY:
-		return -ENOMEM;
-	default:
-		return -EHOSTUNREACH;
-	}
-}
-
 /* The attempt has succeeded or failed. */
 static void on_connected(struct rr_tclnt *t)
 {
@@ -257,12 +232,8 @@ static int tcp_init(struct rpcrdma_clnt *c)
 static int tcp_connect(struct rpcrdma_clnt *c)
 {
 	struct rr_tclnt *t = rr_tclnt_of(c);
-	int rc;
 
-	rc = resolve(t, &c->attr.addr);
-	if (rc)
-		return rc;
-	t->addr_next = t->addrs;
+	t->addr_next = c->found;
 	return next_address(t, -EHOSTUNREACH);
 }
 

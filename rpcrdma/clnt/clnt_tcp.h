@@ -40,7 +40,7 @@ struct rr_tclnt {
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_watch watch;  /* fd -1: no socket */
 	uint32_t events;             /* events watched for */
-	struct addrinfo *addrs, *addr_next;
+	const struct addrinfo *addr_next; /* of clnt->found: the next one to try */
 	bool up;
 	bool ending;                 /* socket closed; end_msg reports down */
 	int err;

@@ -241,6 +241,9 @@ struct rpcrdma_engine {
 must_check int rr_domain_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
 			     struct rr_dev **ret);
 
+/** rr_domain_has_dev - Return: 0; -ENODEV: no device of this transport; -EOPNOTSUPP: not in this build */
+must_check int rr_domain_has_dev(enum rpcrdma_transport transport);
+
 /** rr_domain_dev_at - returns the device that has the address @where, or a route to it; opens it if necessary
  * @where: as rr_listen() and rr_qp_dial() take it; resolves a name for verbs, which blocks
  * @passive: an address of this host

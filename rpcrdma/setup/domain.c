@@ -223,6 +223,15 @@ int rr_domain_dev_at(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
 	return get_dev(d, transport, NULL, ret);
 }
 
+int rr_domain_has_dev(enum rpcrdma_transport transport)
+{
+#ifdef HAVE_VERBS
+	if (transport == RPCRDMA_RDMA)
+		return rr_verbs_any_device() ? 0 : -ENODEV;
+#endif
+	return transport == RPCRDMA_LOCAL ? 0 : -EOPNOTSUPP;
+}
+
 struct rr_dev *rr_domain_dev_of(struct rpcrdma_domain *d, const struct rr_fabric *fabric)
 {
 	struct rr_dev *dev;

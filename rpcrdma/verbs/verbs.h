@@ -36,6 +36,9 @@ struct rr_verbs_attr {
  */
 must_check int rr_verbs_open(const struct rr_verbs_attr *attr, struct rr_fabric **ret);
 
+/** rr_verbs_any_device - true if there is an RDMA device */
+bool rr_verbs_any_device(void);
+
 /** rr_verbs_device_of - finds the device that has an address, or a route to it
  * @addr: "host:port", as for listen() and qp_dial(); a name is resolved, which blocks
  * @passive: it is an address of this host; else that of a peer

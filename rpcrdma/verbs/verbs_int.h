@@ -250,7 +250,6 @@ static inline int verbs_err(int err)
 
 /* verbs.c */
 void rr_verbs_mutex_init(pthread_mutex_t *m);
-bool rr_verbs_any_device(void);
 
 /* verbs_addr.c */
 int rr_verbs_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ret);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt_lookup.c - finds the addresses of a server's name, without blocking the engine
+ *
+ * Operation:  A literal address is parsed at once. A name is resolved by a thread that exists for this one look-up,
+ *             since getaddrinfo() may block for minutes and cannot be cancelled. The result is posted to the engine.
+ *             A client has one look-up at most: an attempt that finds it still running waits for the same one.
+ * Memory:     The thread owns the look-up until it posts the result, then the engine does. If the client is destroyed
+ *             first, the thread frees it and posts nothing, so the engine may be destroyed, too.
+ * Threads:    The engine's, and the thread of the look-up. `lock` decides which of them is first.
+ * Errors:     -EHOSTUNREACH: unknown name; -ENOMEM; -EAGAIN: no thread; the errno of the resolver.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clnt_int.h"
+
+struct rr_lookup {
+	struct rpcrdma_engine *engine;
+	struct rpcrdma_clnt *clnt;   /* NULL: destroyed */
+	struct rpcrdma_msg msg;
+	bool posted;
+	char host[sizeof(((struct rpcrdma_addr *)0)->host)], port[8];
+	struct addrinfo *found;
+	int err;
+};
+
+/* Guards clnt and posted of all look-ups: held for a few instructions. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int resolve(const char *host, const char *port, int flags, struct addrinfo **ret)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags };
+
+	switch (getaddrinfo(host, port, &hints, ret)) {
+	case 0:
+		return 0;
+	case EAI_SYSTEM:
+		return errno ? -errno : -EHOSTUNREACH;
+	case EAI_MEMORY:
+		return -ENOMEM;
+	default:
+		return -EHOSTUNREACH;
+	}
+}
+
+static void lookup_free(struct rr_lookup *l)
+{
+	if (l->found)
+		freeaddrinfo(l->found);
+	free(l);
+}
+
+/* ---- on the engine ---- */
+
+/* The transports dial a literal address: that of the name, or the user's own. */
+static int set_found(struct rpcrdma_clnt *c, struct addrinfo *found)
+{
+	if (c->found)
+		freeaddrinfo(c->found);
+	c->found = found;
+	return getnameinfo(found->ai_addr, found->ai_addrlen, c->dial.host, sizeof(c->dial.host), NULL, 0,
+			   NI_NUMERICHOST) ? -EHOSTUNREACH : 0;
+}
+
+static void on_found(struct rpcrdma_msg *msg)
+{
+	struct rr_lookup *l = container_of(msg, struct rr_lookup, msg);
+	struct rpcrdma_clnt *c = l->clnt; /* after the post only this thread changes it */
+	int err = l->err;
+
+	if (c) {
+		c->lookup = NULL;
+		if (!err) {
+			err = set_found(c, l->found);
+			l->found = NULL;
+		}
+	}
+	lookup_free(l);
+	if (c)
+		rr_clnt_found(c, err);
+}
+
+/* ---- on the thread ---- */
+
+static void *run(void *arg)
+{
+	struct rr_lookup *l = arg;
+	bool forgotten;
+
+	l->err = resolve(l->host, l->port, 0, &l->found);
+	pthread_mutex_lock(&lock);
+	forgotten = !l->clnt;
+	if (!forgotten) {
+		l->posted = true;
+		rpcrdma_engine_post(l->engine, &l->msg);
+	}
+	pthread_mutex_unlock(&lock);
+	if (forgotten)
+		lookup_free(l);
+	return NULL;
+}
+
+static int start_thread(struct rr_lookup *l)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	pthread_t thread;
+	int rc = -pthread_attr_init(&attr);
+
+	if (rc)
+		return rc;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all); /* the program's handlers run on its own threads */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = -pthread_create(&thread, &attr, run, l);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return rc;
+}
+
+/* ---- for the client ---- */
+
+static int lookup_create(struct rpcrdma_clnt *c, const char *port)
+{
+	struct rr_lookup *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	l->engine = c->engine;
+	l->clnt = c;
+	l->msg.fn = on_found;
+	memcpy(l->host, c->attr.addr.host, sizeof(l->host));
+	snprintf(l->port, sizeof(l->port), "%s", port);
+	rc = start_thread(l);
+	if (rc)
+		free(l);
+	else
+		c->lookup = l;
+	return rc;
+}
+
+bool rr_addr_is_literal(const struct rpcrdma_addr *a)
+{
+	struct addrinfo *found;
+	bool is = a->transport == RPCRDMA_LOCAL || !resolve(a->host, NULL, AI_NUMERICHOST, &found);
+
+	if (is && a->transport != RPCRDMA_LOCAL)
+		freeaddrinfo(found);
+	return is;
+}
+
+int rr_lookup_start(struct rpcrdma_clnt *c)
+{
+	const struct rpcrdma_addr *a = &c->attr.addr;
+	struct addrinfo *found;
+	char port[8];
+	int rc;
+
+	if (a->transport == RPCRDMA_LOCAL || c->lookup)
+		return c->lookup ? 1 : 0;
+	snprintf(port, sizeof(port), "%u", a->port);
+	rc = resolve(a->host, port, AI_NUMERICHOST, &found);
+	if (!rc)
+		return set_found(c, found);
+	if (rc != -EHOSTUNREACH)
+		return rc;
+	rc = lookup_create(c, port);
+	return rc ? rc : 1;
+}
+
+void rr_lookup_fini(struct rpcrdma_clnt *c)
+{
+	if (c->lookup) {
+		pthread_mutex_lock(&lock);
+		c->lookup->clnt = NULL; /* on_found() or the thread frees it */
+		pthread_mutex_unlock(&lock);
+	}
+	c->lookup = NULL;
+	if (c->found)
+		freeaddrinfo(c->found);
+	c->found = NULL;
+}
