@@ -41,8 +41,8 @@
  *             poll=adaptive|busy|event, spin=TIME  (adaptive, 50us)
  *             uid=N, gid=N     claimed by AUTH_SYS (those of the process)
  *             rsize=, wsize=BYTES  (the server's)
- * Threads:  A handle and all its files belong to one thread at a time. With leat_service_start()
- *           the library's own thread owns it instead: every function may then be called from any
+ * Threads:  A session, its mounts and all their files belong to one thread at a time. With leat_service_start()
+ *           the library's own thread owns them instead: every function may then be called from any
  *           thread, and callbacks run on the service thread.
  * Memory:   Buffers, paths and structures passed to a function stay the caller's. Data buffers and
  *           ret_ outputs of asynchronous calls must stay valid until the callback has run. Data may
@@ -286,7 +286,7 @@ int leat_fd(const struct leat_session *s);
  */
 int leat_poll(struct leat_session *s, int timeout_ms);
 
-/** leat_service_start - passes the handle to a thread of the library
+/** leat_service_start - passes the session to a thread of the library
  * The caller must not use leat_poll() until leat_service_stop(). */
 int leat_service_start(struct leat_session *s);
 void leat_service_stop(struct leat_session *s);
@@ -757,7 +757,8 @@ void leat_closedir(struct leat_dir *d);
 
 /* ---- counters ------------------------------------------------------------------------------- */
 
-/* Sums since the mount, by name and index. Names never change; later releases add counters.
+/* Sums since the session was created, over all its mounts (jukebox_retries: of this mount), by name and index. Names
+ * never change; later releases add counters.
  *   calls, replies       calls started and finished
  *   bytes_in, bytes_out  data read and written
  *   bytes_copied         copied by a CPU of this host, including socket and process_vm copies

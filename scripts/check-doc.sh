@@ -6,8 +6,9 @@
 #
 #   - mandoc -Tlint has nothing to say about doc/man/
 #   - the version maps name exactly the functions of the public headers
-#   - each function of leat.h is in a page of doc/man/ or has a comment in the header; each of
-#     rpcrdma*.h has one in the header
+#   - each function of leat.map is in the NAME section of a page of doc/man/; each of rpcrdma*.h has a
+#     comment in the header
+#   - pages refer only to pages and functions of leat that exist
 #   - each function of the other headers has a comment above it, or above its group
 #   - each option of `leat` and `leatd` is in its page
 #   - doc/*.md and README.md name only files that exist
@@ -48,9 +49,13 @@ for pair in leat:include/leat.map rpcrdma:rpcrdma/rpcrdma.map; do
 	done
 done
 
+# man(1) finds a function by the NAME section of its page
+names=$(awk 'FNR == 1 { on = 0 } /^\.Sh / { on = $2 == "NAME" } on && $1 == ".Nm" { print $2 }' doc/man/*.3)
 for f in $(functions leat $(public leat)); do
-	grep -qw "$f" doc/man/*.[1-8] || grep -qE "/\\*\\*.*\\b$f\\b" $(public leat) ||
-		say "$f is in no page of doc/man"
+	echo "$names" | grep -qx "$f" || say "$f is in the NAME section of no page of doc/man"
+done
+for f in $(sed -nE 's/^\.(Pq |Po )?Xr (leat_[a-z0-9_]+) 3.*/\2/p' doc/man/*.[1-8] | sort -u); do
+	echo "$names" | grep -qx "$f" || [ -e "doc/man/$f.3" ] || say "doc/man refers to $f(3), which is not there"
 done
 for f in $(functions rpcrdma $(public rpcrdma)); do
 	# documented: a comment, or a comment of the group that it stands in, without a blank between
