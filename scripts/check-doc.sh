@@ -11,7 +11,7 @@
 #   - pages refer only to pages and functions of leat that exist
 #   - each function of the other headers has a comment above it, or above its group
 #   - each option of `leat` and `leatd` is in its page
-#   - doc/*.md and README.md name only files that exist
+#   - doc/*.md, README.md and the pages name only files that exist
 #   - each folder of the libraries and of leatd is in README.md's map of the tree
 #   - each test of tests/interop is in doc/interop.md, which says what it proves
 
@@ -78,9 +78,9 @@ bare=$(find rpcrdma server client xdr tests/tools -name '*.h' | sort |
 [ -z "$bare" ] || say "no comment above its declaration:
 $bare"
 
-for doc in README.md doc/*.md; do
+for doc in README.md doc/*.md doc/man/*.[1-8]; do
 	[ -e "$doc" ] || continue
-	grep -oE '\b(include|xdr|rpcrdma|server|client|tests|scripts|doc)/[A-Za-z0-9_./-]+\.(c|h|x|md|sh|map|py|supp)\b' "$doc" |
+	grep -oE '\b(include|xdr|rpcrdma|server|client|examples|tests|scripts|doc)/[A-Za-z0-9_./-]+\.(c|h|x|md|sh|map|py|supp)\b' "$doc" |
 		sort -u | while read -r f; do
 		[ -e "$f" ] || echo "$f"
 	done >"$list"

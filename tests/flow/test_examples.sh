@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The leat authors
 #
 # test_examples.sh - examples/*.c: each is short, needs include/ only, and does what it says over the local fabric
-#                    and TCP
+#                    and TCP; the lines of README.md compile
 #
 # The disk of the export /slow needs minutes for the read that timeout.c cancels.
 
@@ -33,6 +33,16 @@ for c in examples/*.c; do
 		checks=$((checks + 1))
 	done
 done
+
+# the lines of README.md
+{
+	printf '#include <err.h>\n#include <fcntl.h>\n#include <stddef.h>\n#include <leat.h>\nint main(void)\n{\n'
+	awk '/^## / { on = /^## Using the library/ } on && /^    / { print substr($0, 5) }' README.md
+	echo '}'
+} >"$work/readme.c"
+[ "$(wc -l <"$work/readme.c")" -gt 15 ] || fail 'README.md has no lines for programs'
+$CC -Wall -Wextra -Werror -Iinclude -fsyntax-only "$work/readme.c" || fail 'README.md'
+checks=$((checks + 1))
 
 # ---- copy --------------------------------------------------------------------------------------------
 
