@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 		warnx("%s", leat_error(m));
 	else
 		printf("%lld bytes\n", (long long)r.result);
-	/* leat_umount() would wait for a server that does not reply. */
+	/* leat_umount() waits for operations in flight without a limit. */
 	if (leat_umount_within(m, 1000) == -ETIMEDOUT)
 		warnx("the server does not reply");
 	return r.result < 0;
