@@ -169,6 +169,11 @@ void leat_umount(struct leat *m);
  * @timeout_ms: after this time, operations that are still in flight are cancelled, as by leat_cancel_all(), and files
  * are closed without waiting for the server. -1: no limit
  *
+ * Until then, operations that callbacks start are waited for, too; afterwards, functions that start operations return
+ * -ECANCELED. If the session is not private and has a service thread, other threads may start operations as well while
+ * this function waits. They need to know that it does: no function may use the mount after the return. With a private
+ * session, no other thread may be in a function of the mount. leat_interrupt() does not end this function.
+ *
  * The mount has ended when this function returns 0, -ETIMEDOUT or -EOWNERDEAD.
  *
  * Return: 0; -ETIMEDOUT: operations were cancelled, and data written last may not be stable; -EDEADLK: from a
@@ -567,7 +572,7 @@ int leat_node_get(struct leat *m, const char *path, struct leat_node **ret_node)
 /** leat_node_lookup - returns a node for @path, and its attributes; does not follow a link in the last component */
 int leat_node_lookup(struct leat_node *at, const char *path, struct leat_node **ret_node, struct stat *ret_st);
 
-/** leat_node_ref - adds a reference to @n; any thread. Return: @n */
+/** leat_node_ref - adds a reference to @n; any thread. Return: @n; NULL of NULL */
 struct leat_node *leat_node_ref(struct leat_node *n);
 
 /** leat_node_put - drops a reference; any thread, also after leat_umount(). NULL is fine.
@@ -787,7 +792,7 @@ const char *leat_stat_name(size_t i);
  */
 size_t leat_stats(struct leat *m, uint64_t *values, size_t n);
 
-/** leat_stat_value - reads the counter @name; Return: 0; -ENOENT: no such counter */
+/** leat_stat_value - reads the counter @name; Return: 0; -ENOENT: no such counter; -EINVAL: no mount */
 int leat_stat_value(struct leat *m, const char *name, uint64_t *ret);
 
 #pragma GCC visibility pop

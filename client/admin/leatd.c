@@ -69,6 +69,8 @@ int lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q, union lt_lea
 {
 	int rc;
 
+	if (!m)
+		return -EINVAL;
 	if (!m->server->is_leatd)
 		return -EOPNOTSUPP;
 	memset(ret, 0, sizeof(*ret));

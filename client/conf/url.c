@@ -199,6 +199,8 @@ int lt_url_parse(const char *url, const struct leat_opts *given, struct lt_url *
 	size_t len;
 	int rc;
 
+	if (!url)
+		return refuse(&c, "no URL");
 	lt_opts_init(&o, given);
 	rc = parse_scheme(&c, url, &u->scheme, &rest);
 	if (rc)

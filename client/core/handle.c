@@ -82,6 +82,7 @@ int lt_handle_create(struct leat_session *s, const struct lt_url *url, const str
 	list_init(&m->removed);
 	list_init(&m->tasks);
 	atomic_init(&m->interrupted, false);
+	atomic_init(&m->ending, false);
 	atomic_init(&m->interrupt_posted, false);
 	m->interrupt_msg.fn = lt_sync_interrupt;
 	rc = -pthread_mutex_init(&m->lock, NULL);

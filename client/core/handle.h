@@ -55,6 +55,7 @@ struct leat {
 	atomic_bool interrupted;           /* the synchronous call in progress, or the next one, ends with -EINTR */
 	atomic_bool interrupt_posted;
 	struct rpcrdma_msg interrupt_msg;
+	atomic_bool ending;                /* leat_umount_within() has cancelled: nothing more can be started */
 	struct lt_wait *drain;             /* waits until there are no tasks; NULL: no one waits */
 	struct list files;
 	struct list opening, removed;      /* see removed.h */
@@ -81,6 +82,16 @@ void lt_handle_destroy(struct leat *m);
 static inline bool lt_handle_is_mine(const struct leat *m)
 {
 	return lt_session_is_mine(m->session);
+}
+
+/** lt_handle_check - may an operation be started on @m?
+ * Return: 0; -EINVAL: no mount; -EOWNERDEAD: as lt_session_check(); -ECANCELED: the mount is ending
+ */
+static inline int lt_handle_check(const struct leat *m)
+{
+	int rc = m ? lt_session_check(m->session) : -EINVAL;
+
+	return rc || likely(!atomic_load_explicit(&m->ending, memory_order_relaxed)) ? rc : -ECANCELED;
 }
 
 /** lt_handle_now - returns the time, in ns */

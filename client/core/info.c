@@ -95,7 +95,7 @@ int leat_info(struct leat *m, struct leat_info *info)
 	int rc = lt_sized_check(info);
 
 	if (!rc)
-		rc = lt_sync_run(m->session, look_info, m, &all);
+		rc = lt_sync_run(leat_session(m), look_info, m, &all);
 	if (rc)
 		return rc;
 	lt_sized_copy(info, &all, sizeof(all));
@@ -174,6 +174,6 @@ int leat_describe(struct leat *m, enum leat_text what, size_t index, char *buf, 
 		return -EINVAL;
 	buf[0] = '\0';
 	if (!index || what == LEAT_TEXT_REFUSED)
-		rc = lt_sync_run(m->session, put_text, m, &d);
+		rc = lt_sync_run(leat_session(m), put_text, m, &d);
 	return rc ? rc : d.len;
 }

@@ -72,7 +72,7 @@ int lt_op_create(struct leat *m, const char *verb, const char *path, const char 
 	struct lt_op *op;
 	int rc;
 
-	rc = m ? lt_session_check(m->session) : -EINVAL;
+	rc = lt_handle_check(m);
 	if (rc)
 		return lt_task_refuse(cb, rc);
 	op = calloc(1, sizeof(*op));

@@ -73,9 +73,12 @@ static inline bool lt_session_is_mine(const struct leat_session *s)
 	return !atomic_load_explicit(&s->has_service, memory_order_acquire) || lt_session_is_serving(s);
 }
 
-/** lt_session_check - may this process use the session? Return: 0; -EOWNERDEAD: a child of the process that created it */
+/** lt_session_check - may this process use the session?
+ * Return: 0; -EINVAL: no session; -EOWNERDEAD: a child of the process that created it */
 static inline int lt_session_check(const struct leat_session *s)
 {
+	if (unlikely(!s))
+		return -EINVAL;
 	return likely(*s->owner) ? 0 : -EOWNERDEAD;
 }
 

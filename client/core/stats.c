@@ -46,7 +46,7 @@ size_t leat_stats(struct leat *m, uint64_t *values, size_t n)
 {
 	struct counters c = { 0 };
 
-	(void)lt_sync_run(m->session, look_stats, m, &c);
+	(void)lt_sync_run(leat_session(m), look_stats, m, &c);
 	if (n)
 		memcpy(values, &c, MIN(n, COUNTERS) * sizeof(*values));
 	return COUNTERS;
@@ -56,6 +56,8 @@ int leat_stat_value(struct leat *m, const char *name, uint64_t *ret)
 {
 	uint64_t v[COUNTERS];
 
+	if (!m)
+		return -EINVAL;
 	for (size_t i = 0; i < COUNTERS; i++) {
 		if (!strcmp(names[i], name)) {
 			leat_stats(m, v, COUNTERS);

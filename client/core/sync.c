@@ -47,7 +47,7 @@ static bool in_callback(const struct leat_session *s)
 
 int lt_sync_begin(struct lt_wait *w, struct leat_session *s)
 {
-	int rc = s ? lt_session_check(s) : -EINVAL;
+	int rc = lt_session_check(s);
 
 	if (rc)
 		return rc;
@@ -198,6 +198,22 @@ int lt_sync_run(struct leat_session *s, void (*fn)(void *of, void *arg), void *o
 	return (int)lt_sync_end(&r.wait, 0);
 }
 
+static void do_nothing(void *of, void *arg)
+{
+	(void)of;
+	(void)arg;
+}
+
+void lt_sync_flush(struct leat_session *s)
+{
+	struct run_wait r = { .fn = do_nothing, .msg = { .fn = run_it } };
+
+	if (lt_sync_begin(&r.wait, s))
+		return;
+	rpcrdma_engine_post(s->engine, &r.msg);
+	(void)lt_sync_end(&r.wait, 0);
+}
+
 static void begin_drain(void *of, void *arg)
 {
 	struct leat *m = of;
@@ -264,7 +280,7 @@ void lt_sync_interrupt(struct rpcrdma_msg *msg)
 
 void leat_interrupt(struct leat *m)
 {
-	if (lt_session_check(m->session))
+	if (!m || lt_session_check(m->session))
 		return;
 	atomic_store(&m->interrupted, true);
 	if (!atomic_exchange(&m->interrupt_posted, true))

@@ -85,6 +85,9 @@ int lt_sync_rpc(struct lt_server *server, struct rpcrdma_clnt *c, struct lt_rpc 
  * Return: 0; -EOWNERDEAD: it did not run. */
 int lt_sync_run(struct leat_session *s, void (*fn)(void *of, void *arg), void *of, void *arg);
 
+/** lt_sync_flush - waits until all messages have run that were posted to the owner's thread before */
+void lt_sync_flush(struct leat_session *s);
+
 /** lt_sync_drain - waits until no operation of @m is in flight
  * @until_ns: time limit, of clock_now_ns(); 0: no limit
  *

@@ -30,6 +30,7 @@ static void run_start(struct rpcrdma_msg *msg)
 	struct lt_task *t = container_of(msg, struct lt_task, msg);
 
 	list_add_tail(&t->m->tasks, &t->link);
+	t->cancelled = atomic_load_explicit(&t->m->ending, memory_order_relaxed);
 	t->step(t);
 }
 

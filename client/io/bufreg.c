@@ -22,14 +22,14 @@
 
 int leat_buf_alloc(struct leat_session *s, size_t bytes, void **ret)
 {
-	int rc = s ? lt_session_check(s) : -EINVAL;
+	int rc = lt_session_check(s);
 
 	return rc ? rc : rpcrdma_mem_alloc(s->domain, bytes, ret);
 }
 
 int leat_buf_register(struct leat_session *s, void *mem, size_t bytes)
 {
-	int rc = s ? lt_session_check(s) : -EINVAL;
+	int rc = lt_session_check(s);
 
 	return rc ? rc : rpcrdma_mem_register(s->domain, mem, bytes);
 }

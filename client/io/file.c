@@ -143,6 +143,11 @@ static void free_file(struct leat_file *f)
 	free(f);
 }
 
+void lt_file_drop(struct leat_file *f)
+{
+	free_file(f);
+}
+
 static void close_finish(struct lt_op *op, int err)
 {
 	struct leat_file *f = op->file;

@@ -40,6 +40,9 @@ struct leat_file {
 	uint64_t pos;
 };
 
+/** lt_file_drop - frees a file without operations in flight; the server does not learn that it is closed */
+void lt_file_drop(struct leat_file *f);
+
 /** lt_file_close_later - the last operation has ended: the close continues by a message, so that the callback of that
  * operation runs before the callback of close */
 void lt_file_close_later(struct leat_file *f);

@@ -282,6 +282,7 @@ static bool subreq_written(struct lt_subreq *p)
 	const WRITE3resok *ok = &p->res.write.WRITE3res_u.resok;
 	int err = lt_file_wrote(p->io->f, p->io->stable, ok);
 
+	p->io->changed = true;
 	if (err) {
 		lt_task_explain(&p->io->task, err, "WRITE", "the server did not make it stable");
 		stop_at(p->io, p->off, err);
@@ -293,7 +294,6 @@ static bool subreq_written(struct lt_subreq *p)
 		stop_at(p->io, p->off, -EREMOTEIO);
 		return true;
 	}
-	p->io->changed = true;
 	drop_memory(p, ok->count);
 	if (!p->len || p->off >= p->io->end)
 		return true;
@@ -319,7 +319,7 @@ static void subreq_done(struct rpcrdma_call *rpc, int err)
 		if (p->off < io->end)
 			lt_task_explain(&io->task, err, what, "%s", lt_call_cause(call));
 		stop_at(io, p->off, err);
-		io->changed |= err == -EINPROGRESS;
+		io->changed |= err == -EINPROGRESS || (err == -ETIMEDOUT && rpc->sent);
 	} else if (!(io->write ? subreq_written(p) : subreq_read(p))) {
 		return;
 	}
@@ -356,6 +356,8 @@ static void issue(struct lt_io *io)
 		list_add_tail(&io->sent, &p->link);
 		send_subreq(p);
 	}
+	if (io->task.cancelled)
+		stop_at(io, io->next, -ECANCELED);
 	if (!io->flying)
 		finish_io(io);
 }
@@ -364,9 +366,11 @@ static void issue(struct lt_io *io)
 static void stop_io(struct lt_task *t)
 {
 	struct lt_io *io = container_of(t, struct lt_io, task);
+	struct lt_subreq *p;
 
-	list_for_each_safe(node, &io->sent)
-		lt_call_cancel(&list_entry(node, struct lt_subreq, link)->call);
+	/* the end of one call may end others, of this operation too */
+	while ((p = list_first_entry(&io->sent, struct lt_subreq, link)))
+		lt_call_cancel(&p->call);
 }
 
 static void start_io(struct lt_task *t)
@@ -433,7 +437,7 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	if (!f)
 		return lt_task_refuse(cb, -EBADF);
 	m = f->m;
-	rc = lt_session_check(m->session);
+	rc = lt_handle_check(m);
 	if (rc)
 		return lt_task_refuse(cb, rc);
 	rc = check_io(f, write, iov, cnt, off, &size);

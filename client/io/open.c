@@ -113,6 +113,7 @@ static void open_finish(struct lt_op *op, int err)
 /* After a SETATTR */
 static void open_changed(struct lt_op *op, int err)
 {
+	op->created |= !err; /* changed, if not created */
 	if (!err)
 		lt_walk_set_attr(&op->walk, &op->res.setattr.SETATTR3res_u.resok.obj_wcc.after);
 	open_finish(op, err);

@@ -78,7 +78,8 @@ static int create_node(struct leat *m, const struct lt_fh *fh, ftype3 type, cons
 
 struct leat_node *leat_node_ref(struct leat_node *n)
 {
-	atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+	if (n)
+		atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
 	return n;
 }
 

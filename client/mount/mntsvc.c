@@ -252,8 +252,9 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 	return lt_path_trim(rest, m->path, sizeof(m->path));
 }
 
-void lt_mntsvc_umount(struct leat *m)
+void lt_mntsvc_umount(struct leat *m, uint64_t until_ns)
 {
+	uint64_t now_ns = clock_now_ns();
 	dirpath arg = m->export;
 	struct lt_rpc rpc = LT_RPC(MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_UMNT,
 				   xdr_dirpath, &arg, lt_call_xdr_nothing, NULL, 0);
@@ -261,12 +262,14 @@ void lt_mntsvc_umount(struct leat *m)
 	struct rpcrdma_clnt *c;
 	char why[256];
 
-	if (!m->mounted)
+	if (!m->mounted || (until_ns && (m->mnt_port || until_ns <= now_ns + NS_PER_MS)))
 		return;
 	lt_server_look(m->server, m->server->clnt[0], &info);
 	if (info.state != RPCRDMA_CLNT_UP)
 		return;
 	rpc.patience_ms = MIN(m->timeo_ms, UMNT_PATIENCE_MS);
+	if (until_ns)
+		rpc.patience_ms = (uint32_t)MIN((until_ns - now_ns) / NS_PER_MS, (uint64_t)rpc.patience_ms);
 	c = m->server->clnt[0];
 	if (m->mnt_port && open_elsewhere(m, m->mnt_port, MOUNT_PROGRAM, MOUNT_V3, &c, why, sizeof(why)))
 		return;

@@ -15,7 +15,9 @@
  */
 must_check int lt_mntsvc_mount(struct leat *m, char *why, size_t cap);
 
-/** lt_mntsvc_umount - tells the service that this mount ends; the last call of the handle */
-void lt_mntsvc_umount(struct leat *m);
+/** lt_mntsvc_umount - tells the service that this mount ends; the last call of the handle
+ * @until_ns: time limit, of clock_now_ns(); 0: no limit of the caller. With a limit, no connection is made for it
+ */
+void lt_mntsvc_umount(struct leat *m, uint64_t until_ns);
 
 #endif

@@ -274,7 +274,7 @@ int leat_session_mount(struct leat_session *s, const char *url, const struct lea
 	int rc;
 
 	lt_thread_error()[0] = '\0';
-	rc = s ? lt_session_check(s) : -EINVAL;
+	rc = lt_session_check(s);
 	if (rc)
 		return tell_mount(url, rc, why);
 	if (!opts)
@@ -342,8 +342,21 @@ static void start_close(void *of, void *arg)
 
 static void cancel_all(void *of, void *arg)
 {
+	struct leat *m = of;
+
+	start_close(m, arg);
+	atomic_store(&m->ending, true);
+	(void)lt_task_cancel(m, NULL, NULL);
+}
+
+/* Drops what was opened after the files had been closed. */
+static void drop_files(void *of, void *arg)
+{
+	struct leat *m = of;
+
 	(void)arg;
-	(void)lt_task_cancel(of, NULL, NULL);
+	list_for_each_safe(node, &m->files)
+		lt_file_drop(list_entry(node, struct leat_file, link));
 }
 
 /* Ends all operations, and closes the files that the application has left open: it closes them itself if it needs the
@@ -358,9 +371,9 @@ static int end_operations(struct leat *m, uint64_t until_ns)
 	}
 	if (rc != -ETIMEDOUT)
 		return rc;
-	(void)lt_sync_run(m->session, start_close, m, NULL);
 	(void)lt_sync_run(m->session, cancel_all, m, NULL);
 	(void)lt_sync_drain(m, 0);
+	(void)lt_sync_run(m->session, drop_files, m, NULL);
 	return -ETIMEDOUT;
 }
 
@@ -382,7 +395,9 @@ int leat_umount_within(struct leat *m, int timeout_ms)
 	if (rc && rc != -ETIMEDOUT)
 		return rc;
 	if (!rc)
-		lt_mntsvc_umount(m);
+		lt_mntsvc_umount(m, until_ns);
+	if (atomic_load(&m->interrupt_posted))
+		lt_sync_flush(m->session);
 	lt_handle_destroy(m);
 	return rc;
 }

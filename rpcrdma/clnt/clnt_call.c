@@ -282,6 +282,7 @@ static int send_one(struct rpcrdma_clnt *c, struct rr_call *call)
 		return rc;
 	}
 	call->state = RR_CALL_SENT;
+	call->sent_before = call->user->sent;
 	call->user->sent = true;
 	call->sent_ns = clock_now_ns();
 	list_del(&call->link);

@@ -50,6 +50,7 @@ struct rr_call {
 	uint32_t xid;
 	uint64_t sent_ns;
 	uint64_t deadline_ns;     /* 0: none */
+	bool sent_before;         /* on an earlier connection */
 	int err;                  /* LEAVING: arguments of its done() */
 	const char *why;
 	void *xprt;               /* the transport's part of a sent call */
@@ -187,6 +188,12 @@ void rr_clnt_heard(struct rpcrdma_clnt *c);
 void rr_clnt_wanted(struct rpcrdma_clnt *c);
 
 /* ---- clnt_call.c --------------------------------------------------------------------------------- */
+
+/** rr_call_unsend - records that a call leaves the transport's queue without a byte of it having been sent */
+static inline void rr_call_unsend(struct rr_call *call)
+{
+	call->user->sent = call->sent_before;
+}
 
 /** rr_clnt_find - returns the sent call with this XID, or NULL */
 struct rr_call *rr_clnt_find(struct rpcrdma_clnt *c, uint32_t xid);

@@ -460,9 +460,12 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	struct rr_link *l = rr_link_of(c);
 
 	/* no reply will arrive if it was not sent, or if it has arrived and waits for invalidations */
-	bool no_reply = rc->recv || rr_rcall_unpost(rc), cut;
+	bool unposted = !rc->recv && rr_rcall_unpost(rc);
+	bool no_reply = rc->recv || unposted, cut;
 	int err = 0;
 
+	if (unposted)
+		rr_call_unsend(call);
 	cut = l->mode && l->mode->ops->cancel(rc, &no_reply);
 	/* its Send has not completed, so the windows may not be bound yet */
 	cut |= l->reg->windows && rc->send_buf && !no_reply;

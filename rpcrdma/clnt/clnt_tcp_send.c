@@ -246,6 +246,7 @@ bool rr_tclnt_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	rr_tclnt_recv_forget(t, call);
 	if (!out->done && !t->ending) {
 		out_put(t, out);
+		rr_call_unsend(call);
 		rr_tclnt_flush(t); /* the queue may be empty now: stop watching for room */
 		return true;
 	}

@@ -188,6 +188,7 @@ static void given_up_in_line(void **state)
 	assert_int_equal(is.sq_waits - was.sq_waits, 2);
 	assert_int_equal(is.posts - was.posts, 4);
 	rpcrdma_clnt_cancel(clnt, &c[4].call);
+	assert_false(c[4].call.sent);
 	ended(&c[4], -ECANCELED);
 	for (unsigned i = 0; i < 5; i++) {
 		hear();

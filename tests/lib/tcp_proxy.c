@@ -96,13 +96,17 @@ static bool serve(struct tcp_proxy *p, int clnt, int srv, uint8_t *buf)
 		struct pollfd fds[3] = { { .fd = p->stop[0], .events = POLLIN },
 					 { .fd = clnt, .events = POLLIN },
 					 { .fd = srv, .events = POLLIN } };
-		int cut;
+		int cut = atomic_load(&p->cut);
 
-		if (poll(fds, 3, -1) < 0)
+		if (cut == TCP_PROXY_HOLD)
+			fds[1].fd = -1;
+		if (poll(fds, 3, cut == TCP_PROXY_HOLD ? 1 : -1) < 0)
 			continue;
 		if (fds[0].revents)
 			return false;
 		cut = atomic_load(&p->cut);
+		if (cut == TCP_PROXY_HOLD)
+			fds[1].revents = 0;
 		if (fds[1].revents && cut) {
 			cut_call(p, cut, clnt, srv, buf);
 			return true;

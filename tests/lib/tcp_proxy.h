@@ -16,6 +16,7 @@ enum tcp_proxy_cut {
 	TCP_PROXY_IN_CALL,     /* half of the next call reaches the server */
 	TCP_PROXY_BEHIND_CALL, /* all of it does, and then the connection is cut */
 	TCP_PROXY_REPLY,       /* the server sends its reply, which is lost */
+	TCP_PROXY_HOLD,        /* nothing reaches the server until this is set back to NONE */
 };
 
 struct tcp_proxy {

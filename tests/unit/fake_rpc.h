@@ -37,6 +37,7 @@ struct fake {
 	bool early;                               /* answered at once, but told later */
 	bool silent;                              /* no call is answered */
 	bool unsent;                              /* calls wait at the client */
+	int next_fails;                           /* cancelling a call lets the next one fail with this error */
 	/* what happened */
 	unsigned calls, most_waiting, timers_fired;
 	uint64_t last_delay_ns;
@@ -216,6 +217,16 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 	return 0;
 }
 
+/* As when the place of a cancelled call goes to one that cannot be sent. */
+static void fake_fail_next(unsigned i)
+{
+	struct rpcrdma_call *call = fake.waiting[i].call;
+
+	memmove(&fake.waiting[i], &fake.waiting[i + 1], (fake.count - i - 1) * sizeof(fake.waiting[0]));
+	fake.count--;
+	call->done(call, fake.next_fails);
+}
+
 void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 {
 	(void)c;
@@ -225,6 +236,8 @@ void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 		memmove(&fake.waiting[i], &fake.waiting[i + 1], (fake.count - i - 1) * sizeof(fake.waiting[0]));
 		fake.count--;
 		call->done(call, -ECANCELED);
+		if (fake.next_fails && i < fake.count)
+			fake_fail_next(i);
 		return;
 	}
 }

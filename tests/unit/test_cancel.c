@@ -198,6 +198,56 @@ static void write_with_hole(void **state)
 	assert_int_equal(leat_close(f), 0);
 }
 
+/* The end of one part ends the next one, too. */
+static void parts_fail(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDWR);
+	struct count c = { 0 };
+	static char buf[9 * PART];
+
+	(void)state;
+	fake.next_fails = -EFAULT;
+	assert_int_equal(leat_aio_pread(f, buf, sizeof(buf), 0, counted(&c)), 0);
+	cancel_one(&c, -ECANCELED);
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* A later part may have been written, though its call has failed. */
+static int no_reply(struct rpcrdma_call *call)
+{
+	(void)call;
+	return -ETIMEDOUT;
+}
+
+static int unstable(struct rpcrdma_call *call)
+{
+	(void)answer(call);
+	((WRITE3res *)call->res)->WRITE3res_u.resok.committed = UNSTABLE;
+	return 0;
+}
+
+static void write_fails_later(void **state)
+{
+	static int (*const answers[])(struct rpcrdma_call *call) = { no_reply, unstable };
+	struct leat_file *f = fake_open(m, O_RDWR | O_SYNC);
+	struct count c;
+	static char buf[4 * PART];
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(answers); i++) {
+		c = (struct count){ 0 };
+		fake.answer = answers[i];
+		fake.pick = pick_last;
+		assert_int_equal(leat_aio_pwrite(f, buf, sizeof(buf), 0, counted(&c)), 0);
+		assert_int_equal(leat_poll(leat_session(m), 0), 1);
+		for (unsigned n = 0; n < fake.count; n++)
+			fake.waiting[n].call->sent = false; /* still at the client */
+		cancel_one(&c, -EINPROGRESS);
+	}
+	fake.answer = answer;
+	assert_int_equal(leat_close(f), 0);
+}
+
 static void names(void **state)
 {
 	struct count c = { 0 };
@@ -447,6 +497,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(window, setup, teardown),
 		cmocka_unit_test_setup_teardown(writes, setup, teardown),
 		cmocka_unit_test_setup_teardown(write_with_hole, setup, teardown),
+		cmocka_unit_test_setup_teardown(parts_fail, setup, teardown),
+		cmocka_unit_test_setup_teardown(write_fails_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(names, setup, teardown),
 		cmocka_unit_test_setup_teardown(jukebox, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_callback, setup, teardown),
