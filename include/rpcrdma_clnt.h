@@ -24,13 +24,29 @@ extern "C" {
 struct rpcrdma_clnt;
 struct rpcrdma_lab;
 
-/* AUTH_SYS (RFC 5531 appendix A), or AUTH_NONE when `none` */
+#define RPCRDMA_AUTH_MAX 400u /* bytes of a credential or verifier (RFC 5531 section 8.2) */
+
+/* A credential or verifier of any flavor, as bytes. */
+struct rpcrdma_auth {
+	uint32_t flavor, bytes; /* bytes <= RPCRDMA_AUTH_MAX */
+	const void *body;
+};
+
+/* The verifier of a reply. */
+struct rpcrdma_verf {
+	uint32_t flavor, bytes;
+	uint8_t body[RPCRDMA_AUTH_MAX];
+};
+
+/* AUTH_SYS (RFC 5531 appendix A), AUTH_NONE when `none`, or @opaque */
 struct rpcrdma_cred {
 	bool none;
 	uint32_t stamp;         /* distinguishes this requester from others on its host */
 	char machine[64];
 	uint32_t uid, gid, ngids;
 	uint32_t gids[16];
+	const struct rpcrdma_auth *opaque; /* a credential as bytes, in place of all the above; NULL: none */
+	const struct rpcrdma_auth *verf;   /* verifier of the call; NULL: AUTH_NONE */
 };
 
 enum rpcrdma_clnt_state {
@@ -44,7 +60,7 @@ enum rpcrdma_clnt_state {
 struct rpcrdma_clnt_attr {
 	size_t size;                   /* sizeof(struct rpcrdma_clnt_attr), or 0: see rpcrdma.h */
 	struct rpcrdma_addr addr;
-	struct rpcrdma_cred cred;      /* copied; a call may have its own */
+	struct rpcrdma_cred cred;      /* copied, with what it points to; a call may have its own */
 	uint32_t inline_bytes;         /* size of Send and receive buffers; 1024..65536; 0: 4096 */
 	uint32_t credits;              /* requested, <= RPCRDMA_CLNT_CREDITS_MAX; 0: 64; on TCP, maximum calls in flight */
 	uint32_t timeout_ms;           /* without a reply: disconnect, reconnect, retransmit; 0: 60000 */
@@ -89,6 +105,7 @@ struct rpcrdma_call {
 	const struct iovec *sink;          /* memory for the results' payload; the sum is its maximum length */
 	int sinkcnt;
 	uint32_t reply_max;                /* maximum results, XDR bytes without payload and RPC header */
+	struct rpcrdma_verf *verf;         /* receives the verifier of an accepted reply; NULL: not wanted */
 	uint32_t deadline_ms;              /* fail with -ETIMEDOUT after this time; 0: never */
 	void (*done)(struct rpcrdma_call *call, int err);
 

@@ -149,7 +149,9 @@ struct rpcrdma_req {
 	const struct rpcrdma_peer *peer;
 	uint32_t xid, prog, vers, proc;
 	uint32_t cred_flavor, cred_len;
-	const uint8_t *cred_body;     /* valid until the req is ended */
+	const uint8_t *cred_body;     /* valid until the req is ended; so is verf_body */
+	uint32_t verf_flavor, verf_len;
+	const uint8_t *verf_body;
 	/* How payload and memory of this call move; constant from svc_ops.call to the end of the req. */
 	bool by_chunk;                /* the payload of the call or of the results, whichever exists, moves separately
 	                               * from the message, before the reply. False: as part of a message or stream */
@@ -257,6 +259,22 @@ enum rpcrdma_accept_stat { /* RFC 5531 section 9 */
  */
 void rpcrdma_req_reply(struct rpcrdma_req *req, xdrproc_t encode, const void *res,
 		       void (*done)(void *arg), void *arg);
+
+/** rpcrdma_req_reply_bytes - replies with success and results that are encoded already
+ * @results: @bytes in XDR, a multiple of 4; valid until @done
+ * Other lengths become SYSTEM_ERR. Results with a payload that moves by chunk need rpcrdma_req_reply().
+ */
+void rpcrdma_req_reply_bytes(struct rpcrdma_req *req, const void *results, size_t bytes, void (*done)(void *arg),
+			     void *arg);
+
+/** rpcrdma_req_set_verf - sets the verifier of the reply, if it is accepted; without it, AUTH_NONE
+ * @body: @bytes, at most 400; valid until the req's done
+ *
+ * Call it before a payload is placed: it may reduce req->room.
+ *
+ * Return: 0, -EINVAL.
+ */
+int rpcrdma_req_set_verf(struct rpcrdma_req *req, uint32_t flavor, const void *body, uint32_t bytes);
 
 /** rpcrdma_req_reply_error - replies with PROG_UNAVAIL and so on; @low, @high for PROG_MISMATCH */
 void rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat stat, uint32_t low,

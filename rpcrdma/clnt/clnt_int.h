@@ -85,8 +85,8 @@ struct rpcrdma_clnt {
 	unsigned callbacks;              /* of the user, on the stack now */
 
 	/* clnt_msg.c */
-	uint8_t cred_body[RR_AUTH_BYTES_MAX];
-	uint32_t cred_len;
+	uint8_t cred_body[RR_AUTH_BYTES_MAX], verf_body[RR_AUTH_BYTES_MAX];
+	struct rr_auth cred, verf;       /* of calls without their own */
 
 	/* clnt_lookup.c */
 	struct rr_lookup *lookup;        /* of the server's name, in progress */
@@ -137,6 +137,9 @@ struct rr_clnt_ops {
 	void (*info)(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
 	enum rpcrdma_reach (*reach)(const struct rpcrdma_clnt *c);
 };
+
+/** rr_clnt_verf_room - bytes to leave in a reply for its verifier: servers of AUTH_NONE and AUTH_SYS send none */
+uint32_t rr_clnt_verf_room(const struct rr_call *call);
 
 /* clnt_lookup.c */
 

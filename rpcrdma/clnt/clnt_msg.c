@@ -36,13 +36,42 @@ static int put_cred(const struct rpcrdma_cred *cred, uint8_t body[RR_AUTH_BYTES_
 	return n < 0 ? -EINVAL : n;
 }
 
-int rr_clnt_cred(struct rpcrdma_clnt *c)
+/* Fills in the header's view of a credential. @body: memory for AUTH_SYS. Return: 0, -EINVAL */
+static int fill_auth(const struct rpcrdma_cred *cred, uint8_t body[RR_AUTH_BYTES_MAX], struct rr_auth *ret_cred,
+		     struct rr_auth *ret_verf)
 {
-	int n = c->attr.cred.none ? 0 : put_cred(&c->attr.cred, c->cred_body);
+	const struct rpcrdma_auth *o = cred->opaque, *v = cred->verf;
+	int n = cred->none || o ? 0 : put_cred(cred, body);
 
 	if (n < 0)
 		return n;
-	c->cred_len = (uint32_t)n;
+	if ((o && o->bytes > RR_AUTH_BYTES_MAX) || (v && v->bytes > RR_AUTH_BYTES_MAX))
+		return -EINVAL;
+	*ret_cred = (struct rr_auth){ .flavor = cred->none ? RR_AUTH_NONE : RR_AUTH_SYS, .len = (uint32_t)n, .body = body };
+	if (o)
+		*ret_cred = (struct rr_auth){ .flavor = o->flavor, .len = o->bytes, .body = o->body };
+	*ret_verf = (struct rr_auth){ .flavor = RR_AUTH_NONE };
+	if (v)
+		*ret_verf = (struct rr_auth){ .flavor = v->flavor, .len = v->bytes, .body = v->body };
+	return 0;
+}
+
+static void own_auth(struct rr_auth *a, uint8_t body[RR_AUTH_BYTES_MAX])
+{
+	if (a->len && a->body != body)
+		memcpy(body, a->body, a->len);
+	a->body = body;
+}
+
+int rr_clnt_cred(struct rpcrdma_clnt *c)
+{
+	int rc = fill_auth(&c->attr.cred, c->cred_body, &c->cred, &c->verf);
+
+	if (rc)
+		return rc;
+	own_auth(&c->cred, c->cred_body);
+	own_auth(&c->verf, c->verf_body);
+	c->attr.cred.opaque = c->attr.cred.verf = NULL; /* the program's memory */
 	return 0;
 }
 
@@ -55,25 +84,17 @@ int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t 
 {
 	const struct rpcrdma_clnt *c = call->clnt;
 	const struct rpcrdma_call *user = call->user;
-	const struct rpcrdma_cred *cred = user->cred ? user->cred : &c->attr.cred;
 	uint8_t own[RR_AUTH_BYTES_MAX];
 	struct rr_rpc_call head = {
 		.xid = call->xid, .rpcvers = RR_RPC_VERS,
 		.prog = user->prog, .vers = user->vers, .proc = user->proc,
-		.cred = { .flavor = cred->none ? RR_AUTH_NONE : RR_AUTH_SYS,
-			  .len = c->cred_len, .body = c->cred_body },
-		.verf = { .flavor = RR_AUTH_NONE },
+		.cred = c->cred, .verf = c->verf,
 	};
 	struct wire_put p;
-	int n;
+	int rc = user->cred ? fill_auth(user->cred, own, &head.cred, &head.verf) : 0;
 
-	if (user->cred) {
-		n = cred->none ? 0 : put_cred(cred, own);
-		if (n < 0)
-			return n;
-		head.cred.len = (uint32_t)n;
-		head.cred.body = own;
-	}
+	if (rc)
+		return rc;
 	rr_stream_encode(s, buf, cap);
 	wire_put_init(&p, buf, cap);
 	rr_rpc_put_call(&p, &head);
@@ -86,6 +107,23 @@ int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t 
 	if (user->encode && !user->encode(&s->xdr, (void *)(uintptr_t)user->args))
 		return s->overflow ? -EMSGSIZE : -EINVAL;
 	return 0;
+}
+
+uint32_t rr_clnt_verf_room(const struct rr_call *call)
+{
+	const struct rpcrdma_cred *own = call->user->cred;
+	bool plain = own ? !own->opaque : call->clnt->cred.flavor <= RR_AUTH_SYS;
+
+	return plain && !call->user->verf ? 0 : RR_AUTH_BYTES_MAX;
+}
+
+/* rr_rpc_get_reply() has checked the length. */
+static void give_verf(struct rpcrdma_verf *to, const struct rr_auth *verf)
+{
+	to->flavor = verf->flavor;
+	to->bytes = verf->len;
+	if (verf->len)
+		memcpy(to->body, verf->body, verf->len);
 }
 
 /* @call: the call; receives the results
@@ -108,6 +146,8 @@ int rr_clnt_decode(struct rr_call *call, struct rr_stream *s, const char **ret_w
 		*ret_why = "malformed reply header";
 		return -EPROTO;
 	}
+	if (user->verf && head.stat == RR_ACCEPTED)
+		give_verf(user->verf, &head.verf);
 	*ret_why = rr_rpc_strerror(&head);
 	rc = rr_rpc_errno(&head);
 	if (rc)

@@ -212,7 +212,8 @@ static int plan(const struct rr_link *l, const struct rr_call *call, const struc
 		.has_arg = s->has_payload,
 		.arg_bytes = s->has_payload ? s->payload.length : 0,
 		.head_segs = 1,
-		.reply_max = (size_t)RR_RPC_REPLY_HDR_BYTES + call->user->reply_max,
+		.reply_max = (size_t)RR_RPC_REPLY_HDR_BYTES + call->user->reply_max +
+			     rr_clnt_verf_room(call),
 		.has_result = room > 0,
 		.result_max = (uint32_t)room,
 		.result_segs = segments(l->clnt, call->user->sink, call->user->sinkcnt, room),

@@ -356,6 +356,7 @@ void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c)
 	r->pub = (struct rpcrdma_req){ .conn = c, .engine = c->engine, .peer = &c->peer };
 	r->pub.buf_max = rr_conn_buf_max(c, RR_ZONE_DATA);
 	r->ended = r->again = false;
+	r->verf = (struct rr_auth){ .flavor = RR_AUTH_NONE };
 	r->done = NULL;
 	r->done_arg = NULL;
 }
@@ -385,6 +386,9 @@ int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
 	r->pub.cred_flavor = r->call.cred.flavor;
 	r->pub.cred_len = r->call.cred.len;
 	r->pub.cred_body = r->call.cred.body;
+	r->pub.verf_flavor = r->call.verf.flavor;
+	r->pub.verf_len = r->call.verf.len;
+	r->pub.verf_body = r->call.verf.body;
 	r->args.pos = (size_t)(g.at - (const uint8_t *)msg);
 	TRACE3(req_call, r, r->pub.xid, r->pub.proc);
 	c->svc->ops.call(c->ctx, &r->pub);
@@ -411,7 +415,8 @@ void rr_req_back(struct rr_req *r)
 int rr_reply_head(const struct rr_req *r, const struct rr_reply *a, struct rr_stream *s, void *buf,
 		   size_t cap, size_t *ret_len)
 {
-	struct rr_rpc_reply head = { .xid = r->pub.xid, .stat = RR_ACCEPTED, .accept = RR_SUCCESS };
+	struct rr_rpc_reply head = { .xid = r->pub.xid, .stat = RR_ACCEPTED, .accept = RR_SUCCESS,
+				     .verf = r->verf };
 	struct wire_put p;
 
 	switch (a->kind) {
@@ -518,6 +523,31 @@ void rpcrdma_req_reply(struct rpcrdma_req *req, xdrproc_t encode, const void *re
 	struct rr_reply a = { .kind = RR_CONTENT_RESULTS, .encode = encode, .res = res };
 
 	reply(req, &a, done, arg);
+}
+
+static bool_t put_bytes(XDR *xdrs, const struct iovec *bytes)
+{
+	return bytes->iov_len % 4 == 0 && bytes->iov_len <= UINT32_MAX &&
+	       xdr_opaque(xdrs, bytes->iov_base, (u_int)bytes->iov_len);
+}
+
+void rpcrdma_req_reply_bytes(struct rpcrdma_req *req, const void *results, size_t bytes, void (*done)(void *arg),
+			     void *arg)
+{
+	struct rr_req *r = req_of(req);
+
+	r->bytes = (struct iovec){ .iov_base = (void *)(uintptr_t)results, .iov_len = bytes };
+	rpcrdma_req_reply(req, (xdrproc_t)put_bytes, &r->bytes, done, arg);
+}
+
+int rpcrdma_req_set_verf(struct rpcrdma_req *req, uint32_t flavor, const void *body, uint32_t bytes)
+{
+	if (bytes > RR_AUTH_BYTES_MAX)
+		return -EINVAL;
+	req_of(req)->verf = (struct rr_auth){ .flavor = flavor, .len = bytes, .body = body };
+	if (!req->by_chunk)
+		req->room -= MIN(req->room, (uint32_t)round_up4(bytes));
+	return 0;
 }
 
 void rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat stat, uint32_t low,

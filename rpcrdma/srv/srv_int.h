@@ -112,6 +112,8 @@ struct rr_req {
 	struct list link;          /* conn->free_reqs, or a queue of the transport */
 	struct rr_stream args;     /* over the message */
 	struct rr_rpc_call call;
+	struct rr_auth verf;       /* of the reply */
+	struct iovec bytes;        /* rpcrdma_req_reply_bytes() */
 	bool ended;
 	bool again;                /* TCP: delivered a second time, with the whole record */
 	void (*done)(void *arg);

@@ -99,7 +99,7 @@ int rr_rpc_get_call(struct wire_get *g, struct rr_rpc_call *c)
 
 /** rr_rpc_put_reply - encodes a reply header
  * @p: cursor; results follow when accepted with RR_SUCCESS
- * @r: verf is ignored: ours is always AUTH_NONE
+ * @r: all of it
  */
 void rr_rpc_put_reply(struct wire_put *p, const struct rr_rpc_reply *r)
 {
@@ -107,8 +107,7 @@ void rr_rpc_put_reply(struct wire_put *p, const struct rr_rpc_reply *r)
 	wire_put_u32(p, RR_RPC_REPLY);
 	wire_put_u32(p, r->stat);
 	if (r->stat == RR_ACCEPTED) {
-		wire_put_u32(p, RR_AUTH_NONE);
-		wire_put_u32(p, 0);
+		put_auth(p, &r->verf);
 		wire_put_u32(p, r->accept);
 		if (r->accept != RR_PROG_MISMATCH)
 			return;

@@ -43,7 +43,7 @@ void rr_rpc_put_call(struct wire_put *p, const struct rr_rpc_call *c);
  */
 must_check int rr_rpc_get_call(struct wire_get *g, struct rr_rpc_call *c);
 
-/** rr_rpc_put_reply - encodes a reply header, accepted or denied, with an AUTH_NONE verifier */
+/** rr_rpc_put_reply - encodes a reply header, denied, or accepted with its verifier */
 void rr_rpc_put_reply(struct wire_put *p, const struct rr_rpc_reply *r);
 
 /** rr_rpc_get_reply - parses a reply header up to the results
