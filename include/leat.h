@@ -20,6 +20,8 @@
  *           path inside it.
  * Options:  (in the URL, or by leat_set(); defaults in parentheses)
  *             conns=N          connections, 1..16; large I/O is spread over them (1)
+ *             threads=N        threads of the session that move data of several connections, 1..16 (1). All but the
+ *                              first are the library's; callbacks run on the session's thread as always
  *             credits=N        calls in flight per connection (64)
  *             inline=BYTES     1K..64K, a multiple of 1K (4K)
  *             readahead=BYTES  for sequential leat_read(); 0: none (1 MiB)

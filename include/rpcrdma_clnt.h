@@ -132,6 +132,9 @@ struct rpcrdma_call {
 int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
 			struct rpcrdma_clnt **ret);
 
+/** rpcrdma_clnt_engine - the engine of the client; any thread */
+struct rpcrdma_engine *rpcrdma_clnt_engine(const struct rpcrdma_clnt *c);
+
 /** rpcrdma_clnt_destroy - calls in flight get done(-ECANCELED) before it returns; after it no peer can access their
  * memory. NULL is fine. */
 void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c);

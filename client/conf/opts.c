@@ -69,6 +69,8 @@ enum { DESIGN_READ_WRITE, DESIGN_READ_READ, DESIGN_HYBRID };
 #define NOT_GIVEN UINT32_MAX
 
 static const struct opt url_opts[] = {
+	{ "threads", "N", "1", "threads of the session that move data of several connections", NULL, OPT_NUMBER, 0,
+	  AT(threads), .min = 1, .max = LT_THREADS_MAX },
 	{ "conns", "N", "1", "connections; calls take them in turn", NULL, OPT_NUMBER, 0, AT(conns), .min = 1,
 	  .max = LT_CONNS_MAX },
 	{ "credits", "N", "64", "calls at once on each connection", NULL, OPT_NUMBER, 0, AT(credits), .min = 1,

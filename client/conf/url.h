@@ -16,6 +16,7 @@
 
 #define LT_PATH_MAX 4096 /* with its NUL, as PATH_MAX */
 #define LT_CONNS_MAX 16
+#define LT_THREADS_MAX 16
 #define LT_SPIN_US_DEFAULT 50u
 
 #define LT_REFUSED_MAX 8
@@ -36,6 +37,7 @@ struct lt_url {
 	char path[LT_PATH_MAX]; /* decoded, starts with '/'; local: begins with the socket's path */
 
 	/* settings; zero: default */
+	unsigned threads;       /* 1..LT_THREADS_MAX */
 	unsigned conns;         /* 1..LT_CONNS_MAX */
 	unsigned credits;
 	uint32_t inline_bytes;

@@ -15,12 +15,14 @@
  *             -EINPROGRESS: a server cannot be told to forget a call.
  * Memory:     The caller's. Handles in results are decoded into fh_room, so these results need no freeing;
  *             only those of READDIR and READDIRPLUS allocate (dir.c frees them).
- * Threads:    The handle's owner.
+ * Threads:    The mount's owner. A call on a connection of an additional thread is with that thread from the message
+ *             that takes it there until the one that brings it back; its arguments and results do not change meanwhile.
  * Errors:     -errno of nfs_errno.c or of rpcrdma_clnt_call(). If a call cannot be started, its done() runs with
  *             the error from a timer, so that callers handle errors in one place.
  * See:        doc/tour.md, the life of a READ.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "cache.h"
@@ -155,7 +157,7 @@ static void failed_at_start(struct rpcrdma_timer *t)
 	struct lt_call *c = container_of(t, struct lt_call, timer);
 
 	c->waits = false;
-	c->rpc.done(&c->rpc, c->err);
+	c->done(&c->rpc, c->err);
 }
 
 static void ask_again(struct rpcrdma_timer *t)
@@ -235,22 +237,97 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 	return c;
 }
 
+/* ---- calls on connections of additional threads ---- */
+
+/* The call is back on the session's thread. */
+static void come_back(struct rpcrdma_msg *msg)
+{
+	struct lt_call *c = container_of(msg, struct lt_call, msg);
+
+	c->replied = true;
+	if (!c->cancelling)
+		c->done(&c->rpc, c->err);
+}
+
+static void send_back(struct lt_call *c, int err)
+{
+	c->err = err;
+	if (c->rpc.why) {
+		snprintf(c->why, sizeof(c->why), "%s", c->rpc.why);
+		c->rpc.why = c->why;
+	}
+	c->msg.fn = come_back;
+	rpcrdma_engine_post(c->m->session->engine, &c->msg);
+}
+
+static void done_there(struct rpcrdma_call *rpc, int err)
+{
+	send_back(container_of(rpc, struct lt_call, rpc), err);
+}
+
+static void call_there(struct rpcrdma_msg *msg)
+{
+	struct lt_call *c = container_of(msg, struct lt_call, msg);
+	int err = rpcrdma_clnt_call(c->clnt, &c->rpc);
+
+	if (err)
+		send_back(c, err);
+}
+
+/* The other thread does not touch the call any more. Its reply came first: messages keep their order. */
+static void cancelled_here(struct rpcrdma_msg *msg)
+{
+	struct lt_call *c = container_of(msg, struct lt_call, cancel_msg);
+
+	c->cancelling = false;
+	c->done(&c->rpc, c->err);
+}
+
+static void cancel_there(struct rpcrdma_msg *msg)
+{
+	struct lt_call *c = container_of(msg, struct lt_call, cancel_msg);
+
+	rpcrdma_clnt_cancel(c->clnt, &c->rpc);
+	msg->fn = cancelled_here;
+	rpcrdma_engine_post(c->m->session->engine, msg);
+}
+
+/* ---- */
+
+/* Picks the next connection of the server. Only data is worth the way to another thread. */
+static void pick_connection(struct lt_call *c)
+{
+	struct lt_server *s = c->m->server;
+	bool data = c->rpc.prog == NFS_PROGRAM && (c->rpc.proc == NFSPROC3_READ || c->rpc.proc == NFSPROC3_WRITE);
+
+	do {
+		c->clnt = s->clnt[s->clnt_next];
+		c->engine = s->engine[s->clnt_next];
+		if (++s->clnt_next >= s->clnts)
+			s->clnt_next = 0;
+	} while (unlikely(c->engine) && !data); /* the first one is the session's */
+}
+
 static void send_call(struct lt_call *c)
 {
 	struct leat *m = c->m;
-	struct lt_server *server = m->server;
-	struct rpcrdma_clnt *clnt = server->clnt[server->clnt_next];
 
-	if (++server->clnt_next >= server->clnts)
-		server->clnt_next = 0;
+	pick_connection(c);
 	if (has_status(c)) {
 		prepare_results(c);
 		lt_cache_sent(c);
 	}
 	c->rpc.why = NULL;
 	c->rpc.deadline_ms = m->url.soft ? m->timeo_ms : 0;
-	c->err = rpcrdma_clnt_call(clnt, &c->rpc);
-	c->clnt = clnt;
+	if (unlikely(c->engine)) {
+		c->rpc.done = done_there;
+		c->replied = false;
+		c->msg.fn = call_there;
+		rpcrdma_engine_post(c->engine, &c->msg);
+		return;
+	}
+	c->rpc.done = c->done;
+	c->err = rpcrdma_clnt_call(c->clnt, &c->rpc);
 	if (c->err)
 		wait_ns(c, failed_at_start, 0);
 }
@@ -288,22 +365,24 @@ void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res
 		.sink = sink,
 		.sinkcnt = sinkcnt,
 		.reply_max = reply_extra,
-		.done = done,
 	};
+	c->done = done;
 	start_call(c, NFS_PROGRAM, NFS_V3, proc);
 }
 
 void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
 		       lt_call_done done)
 {
-	c->rpc = (struct rpcrdma_call){ .args = args, .res = res, .done = done };
+	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
+	c->done = done;
 	start_call(c, NFSACL_PROGRAM, NFSACL_V3, proc);
 }
 
 void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, void *res,
 			 lt_call_done done)
 {
-	c->rpc = (struct rpcrdma_call){ .args = args, .res = res, .done = done };
+	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
+	c->done = done;
 	start_call(c, LEAT_SPACE, LEAT_SPACE_V1, proc);
 }
 
@@ -320,13 +399,21 @@ void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32
 		.decode = decode,
 		.res = res,
 		.reply_max = reply_max,
-		.done = done,
 	};
+	c->done = done;
 	send_call(c);
 }
 
 void lt_call_cancel(struct lt_call *c)
 {
+	if (!c->waits && c->engine) {
+		if (c->replied || c->cancelling)
+			return;
+		c->cancelling = true;
+		c->cancel_msg.fn = cancel_there;
+		rpcrdma_engine_post(c->engine, &c->cancel_msg);
+		return;
+	}
 	if (!c->waits) {
 		rpcrdma_clnt_cancel(c->clnt, &c->rpc);
 		return;
@@ -334,7 +421,7 @@ void lt_call_cancel(struct lt_call *c)
 	rpcrdma_timer_cancel(c->m->session->engine, &c->timer);
 	c->waits = false;
 	c->rpc.why = "cancelled";
-	c->rpc.done(&c->rpc, -ECANCELED);
+	c->done(&c->rpc, -ECANCELED);
 }
 
 const char *lt_call_name(const struct lt_call *c)

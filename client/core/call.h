@@ -53,6 +53,10 @@ struct lt_acl_room {
 	aclent access[NFS_ACL_MAX_ENTRIES], dflt[NFS_ACL_MAX_ENTRIES];
 };
 
+/* The end of a call: rpcrdma_call.done. It runs exactly once for each attempt, never from inside the function that
+ * starts the call, and calls lt_call_ended() first. */
+typedef void (*lt_call_done)(struct rpcrdma_call *rpc, int err);
+
 /* State of one call at a time; embedded in the object that makes the calls. */
 struct lt_call {
 	struct rpcrdma_call rpc;
@@ -66,6 +70,11 @@ struct lt_call {
 	uint32_t listed;         /* entries of READDIRPLUS that went into the cache, over all calls */
 	int err;
 	struct rpcrdma_clnt *clnt;       /* of the last attempt */
+	struct rpcrdma_engine *engine;   /* of the additional thread that makes it, or NULL */
+	lt_call_done done;
+	struct rpcrdma_msg msg, cancel_msg;
+	bool cancelling, replied;        /* cancel_msg, or msg, has yet to come back */
+	char why[96];                    /* copy of rpc.why, which belongs to that thread */
 	bool waits;                      /* for the timer */
 	struct rpcrdma_timer timer;
 };
@@ -76,10 +85,6 @@ bool_t lt_call_xdr_nothing(XDR *xdrs, void *nothing);
 
 /** lt_call_init - initializes @c before its first use */
 void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room);
-
-/* The end of a call: rpcrdma_call.done. It runs exactly once for each attempt, never from inside the function that
- * starts the call, and calls lt_call_ended() first. */
-typedef void (*lt_call_done)(struct rpcrdma_call *rpc, int err);
 
 /** lt_call_ended - takes the outcome of an attempt
  * @err: 0, or -errno of the RPC; becomes -errno of the call
@@ -110,7 +115,8 @@ void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32
 			 xdrproc_t decode, void *res, uint32_t reply_max,
 			 lt_call_done done);
 
-/** lt_call_cancel - ends the call that is in progress: done() runs before this function returns, unless none is
+/** lt_call_cancel - ends the call that is in progress, if any
+ * done() runs before this function returns, or soon afterwards if the call is on a connection of another thread.
  *
  * lt_call_ended() then returns the call with -ECANCELED; or with -EINPROGRESS, if the call changes something and the
  * server may have executed it. No peer can access the memory of the call any more.

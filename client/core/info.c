@@ -51,13 +51,13 @@ static void add_connections(struct leat *m, struct leat_info *info)
 	struct rpcrdma_clnt_info c;
 
 	for (unsigned i = 0; i < m->server->clnts; i++) {
-		rpcrdma_clnt_info(m->server->clnt[i], &c);
+		lt_server_look(m->server, m->server->clnt[i], &c);
 		info->reconnects += c.reconnects;
 		if (!i || c.credits_low < info->credits_low)
 			info->credits_low = c.credits_low;
 		info->credits += c.credits;
 	}
-	rpcrdma_clnt_info(m->server->clnt[0], &c);
+	lt_server_look(m->server, m->server->clnt[0], &c);
 	info->send_inline = c.send_inline;
 	info->recv_inline = c.recv_inline;
 	info->remote_inv = c.remote_inv;
@@ -142,7 +142,7 @@ static void put_text(void *of, void *arg)
 		put_refused(m, d);
 		return;
 	}
-	rpcrdma_clnt_info(m->server->clnt[0], &c);
+	lt_server_look(m->server, m->server->clnt[0], &c);
 	if (d->what == LEAT_TEXT_MODES) {
 		put_modes(c.modes, d);
 		return;

@@ -123,12 +123,13 @@ void lt_server_put(struct lt_server *s)
 	if (!s || --s->refs)
 		return;
 	for (unsigned i = s->clnts; i-- > 0;)
-		rpcrdma_clnt_destroy(s->clnt[i]);
+		lt_server_close(s, s->clnt[i]);
 	list_del(&s->link);
 	free(s);
 }
 
 struct open_conn {
+	struct rpcrdma_engine *engine;
 	const struct rpcrdma_clnt_attr *attr;
 	struct rpcrdma_clnt **ret;
 	int err;
@@ -136,16 +137,24 @@ struct open_conn {
 
 static void open_conn(void *of, void *arg)
 {
-	struct lt_server *s = of;
 	struct open_conn *o = arg;
 
-	o->err = rpcrdma_clnt_create(s->session->engine, o->attr, o->ret);
+	(void)of;
+	o->err = rpcrdma_clnt_create(o->engine, o->attr, o->ret);
 }
 
-int lt_server_open(struct lt_server *s, const struct rpcrdma_clnt_attr *attr, struct rpcrdma_clnt **ret)
+struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned index)
 {
-	struct open_conn o = { .attr = attr, .ret = ret };
-	int rc = lt_sync_run(s->session, open_conn, s, &o);
+	unsigned thread = index % s->session->conf.threads;
+
+	return thread ? s->session->more[thread - 1].engine : NULL;
+}
+
+int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_clnt_attr *attr, struct rpcrdma_clnt **ret)
+{
+	struct rpcrdma_engine *e = lt_server_engine(s, index);
+	struct open_conn o = { .engine = e ? e : s->session->engine, .attr = attr, .ret = ret };
+	int rc = lt_sync_run_at(s->session, o.engine, open_conn, s, &o);
 
 	return rc ? rc : o.err;
 }
@@ -158,7 +167,9 @@ static void close_conn(void *of, void *arg)
 
 void lt_server_close(struct lt_server *s, struct rpcrdma_clnt *c)
 {
-	(void)lt_sync_run(s->session, close_conn, c, NULL);
+	if (!c)
+		return;
+	(void)lt_sync_run_at(s->session, rpcrdma_clnt_engine(c), close_conn, c, NULL);
 }
 
 static void look_conn(void *of, void *arg)
@@ -168,6 +179,6 @@ static void look_conn(void *of, void *arg)
 
 void lt_server_look(struct lt_server *s, struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
-	if (lt_sync_run(s->session, look_conn, c, ret))
+	if (lt_sync_run_at(s->session, rpcrdma_clnt_engine(c), look_conn, c, ret))
 		memset(ret, 0, sizeof(*ret));
 }

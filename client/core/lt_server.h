@@ -21,6 +21,7 @@ struct lt_server {
 	struct rpcrdma_addr addr;          /* of the selected transport */
 	struct rpcrdma_cred cred;
 	struct rpcrdma_clnt *clnt[LT_CONNS_MAX];
+	struct rpcrdma_engine *engine[LT_CONNS_MAX]; /* of an additional thread; NULL: the session's */
 	unsigned clnts;
 	char chosen[256], name[64];        /* texts of leat_describe() */
 	struct lt_refused refused[LT_REFUSED_MAX];
@@ -52,13 +53,17 @@ void lt_server_share(struct lt_server *s);
 /** lt_server_put - drops a reference; the last one closes the connections. NULL is fine. */
 void lt_server_put(struct lt_server *s);
 
-/** lt_server_open - rpcrdma_clnt_create() on the owner's thread */
-must_check int lt_server_open(struct lt_server *s, const struct rpcrdma_clnt_attr *attr, struct rpcrdma_clnt **ret);
+/** lt_server_engine - the engine for connection @index; NULL: the session's */
+struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned index);
 
-/** lt_server_close - rpcrdma_clnt_destroy() on the owner's thread */
+/** lt_server_open - rpcrdma_clnt_create() for connection @index, on the thread of its engine */
+must_check int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_clnt_attr *attr,
+			      struct rpcrdma_clnt **ret);
+
+/** lt_server_close - rpcrdma_clnt_destroy() on the thread of its engine */
 void lt_server_close(struct lt_server *s, struct rpcrdma_clnt *c);
 
-/** lt_server_look - rpcrdma_clnt_info() on the owner's thread */
+/** lt_server_look - rpcrdma_clnt_info() on the thread of its engine */
 void lt_server_look(struct lt_server *s, struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
 
 #endif

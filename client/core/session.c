@@ -56,9 +56,11 @@ static int create_engine(struct leat_session *s, const struct leat_opts *opts)
 		lab.reg_cost = opts->reg_cost;
 	}
 	rc = rpcrdma_domain_create(&domain_attr, &s->domain);
-	if (rc)
-		return rc;
-	return rpcrdma_engine_create(s->domain, &attr, &s->engine);
+	if (!rc)
+		rc = rpcrdma_engine_create(s->domain, &attr, &s->engine);
+	for (unsigned i = 0; i + 1 < s->conf.threads && !rc; i++)
+		rc = lt_io_thread_start(&s->more[i], s->domain, &attr);
+	return rc;
 }
 
 /* Allocates the page that tells a child from its parent. The kernel clears it in the child, whatever call forks. */
@@ -108,6 +110,8 @@ void lt_session_destroy(struct leat_session *s)
 	if (!s)
 		return;
 	lt_io_free_pools(s);
+	for (unsigned i = 0; i + 1 < s->conf.threads; i++)
+		lt_io_thread_stop(&s->more[i]);
 	rpcrdma_engine_destroy(s->engine);
 	rpcrdma_domain_destroy(s->domain);
 	pthread_mutex_destroy(&s->lock);
@@ -122,6 +126,8 @@ const char *lt_session_conflict(const struct leat_session *s, const struct lt_ur
 
 	if (u->poll != own->poll && u->poll)
 		return "poll";
+	if (u->threads > own->threads)
+		return "threads";
 	if (u->spin_us != own->spin_us && u->spin_us != LT_SPIN_US_DEFAULT)
 		return "spin";
 	if (u->unsafe_inv && !own->unsafe_inv)
@@ -178,6 +184,8 @@ void lt_session_abandon(struct leat_session *s)
 		return;
 	s->is_abandoned = true;
 	close_sockets(rpcrdma_engine_fd(s->engine), NESTED_MAX);
+	for (unsigned i = 0; i + 1 < s->conf.threads; i++)
+		close_sockets(rpcrdma_engine_fd(s->more[i].engine), NESTED_MAX);
 }
 
 /* ---- the event loop ---- */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/util.h"
+#include "io_thread.h"
 #include "leat.h"
 #include "opts.h"
 #include "rpcrdma.h"
@@ -27,6 +28,7 @@ struct leat_session {
 	struct lt_url conf;                /* the settings of the session itself: no server, no path */
 	struct rpcrdma_domain *domain;
 	struct rpcrdma_engine *engine;
+	struct lt_io_thread more[LT_THREADS_MAX - 1]; /* the first conf.threads - 1 are in use */
 	const uint32_t *owner;             /* a page that fork() clears in the child: 1 in the process that created the
 	                                    * session, 0 in its children */
 	bool is_private;                   /* created by leat_mount(), destroyed by leat_umount() */

@@ -45,6 +45,19 @@ static bool in_callback(const struct leat_session *s)
 	return lt_session_is_mine(s) && (s->in_callback || atomic_load(&s->has_service));
 }
 
+/* @elsewhere: another thread delivers the result */
+static void init_wait(struct lt_wait *w, struct leat_session *s, bool elsewhere)
+{
+	w->session = s;
+	w->cb = (struct leat_cb){ .fn = wait_done, .user_data = w };
+	w->done = w->interrupted = false;
+	w->service = elsewhere;
+	if (elsewhere) {
+		pthread_mutex_init(&w->lock, NULL);
+		(void)cond_init(&w->cond);
+	}
+}
+
 int lt_sync_begin(struct lt_wait *w, struct leat_session *s)
 {
 	int rc = lt_session_check(s);
@@ -53,14 +66,7 @@ int lt_sync_begin(struct lt_wait *w, struct leat_session *s)
 		return rc;
 	if (in_callback(s))
 		return -EDEADLK;
-	w->session = s;
-	w->cb = (struct leat_cb){ .fn = wait_done, .user_data = w };
-	w->done = w->interrupted = false;
-	w->service = !lt_session_is_mine(s);
-	if (w->service) {
-		pthread_mutex_init(&w->lock, NULL);
-		(void)cond_init(&w->cond);
-	}
+	init_wait(w, s, !lt_session_is_mine(s));
 	return 0;
 }
 
@@ -149,17 +155,20 @@ static void rpc_start(struct rpcrdma_msg *msg)
 
 int lt_sync_rpc(struct lt_server *server, struct rpcrdma_clnt *c, struct lt_rpc *rpc)
 {
+	struct rpcrdma_engine *e = rpcrdma_clnt_engine(c);
 	int rc = lt_sync_begin(&rpc->wait, server->session);
 
 	if (rc)
 		return rc;
+	if (!rpc->wait.service && e != server->session->engine)
+		init_wait(&rpc->wait, server->session, true);
 	rpc->clnt = c;
 	rpc->msg.fn = rpc_start;
 	rpc->call.done = rpc_done;
 	rpc->call.why = NULL;
 	rpc->call.deadline_ms = rpc->patience_ms ? rpc->patience_ms : server->url.timeo_ms;
 	if (rpc->wait.service)
-		rpcrdma_engine_post(server->session->engine, &rpc->msg);
+		rpcrdma_engine_post(e, &rpc->msg);
 	else
 		rc = rpcrdma_clnt_call(c, &rpc->call);
 	return (int)lt_sync_end(&rpc->wait, rc);
@@ -212,6 +221,20 @@ void lt_sync_flush(struct leat_session *s)
 		return;
 	rpcrdma_engine_post(s->engine, &r.msg);
 	(void)lt_sync_end(&r.wait, 0);
+}
+
+int lt_sync_run_at(struct leat_session *s, struct rpcrdma_engine *e, void (*fn)(void *of, void *arg), void *of, void *arg)
+{
+	struct run_wait r = { .fn = fn, .of = of, .arg = arg, .msg = { .fn = run_it } };
+	int rc = lt_session_check(s);
+
+	if (rc)
+		return rc;
+	if (e == s->engine)
+		return lt_sync_run(s, fn, of, arg);
+	init_wait(&r.wait, s, true); /* also in a callback: that thread waits for no callback */
+	rpcrdma_engine_post(e, &r.msg);
+	return (int)lt_sync_end(&r.wait, 0);
 }
 
 static void begin_drain(void *of, void *arg)

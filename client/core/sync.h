@@ -88,6 +88,11 @@ int lt_sync_run(struct leat_session *s, void (*fn)(void *of, void *arg), void *o
 /** lt_sync_flush - waits until all messages have run that were posted to the owner's thread before */
 void lt_sync_flush(struct leat_session *s);
 
+/** lt_sync_run_at - runs fn(of, arg) on the thread of engine @e of the session, and waits for it to return
+ * Return: as lt_sync_run(). */
+int lt_sync_run_at(struct leat_session *s, struct rpcrdma_engine *e, void (*fn)(void *of, void *arg), void *of,
+		   void *arg);
+
 /** lt_sync_drain - waits until no operation of @m is in flight
  * @until_ns: time limit, of clock_now_ns(); 0: no limit
  *

@@ -34,7 +34,7 @@
 struct lt_subreq {
 	struct lt_call call;
 	struct lt_io *io;
-	struct list link;           /* in io->sent, while it is in flight */
+	struct list link;           /* in io->sent or io->stopped, while it is in flight */
 	struct lt_subreq *next;     /* in session->free_subreqs */
 	uint64_t off;
 	uint32_t len;              /* bytes not yet transferred */
@@ -60,7 +60,7 @@ struct lt_io {
 	uint64_t next;             /* first byte not yet covered by a subrequest */
 	uint64_t end;              /* see the head of the file */
 	int end_err;               /* errno at `end`; 0: end of file */
-	struct list sent;          /* subrequests in flight */
+	struct list sent, stopped; /* subrequests in flight; those of them that are cancelled */
 	unsigned flying, window;
 	bool has_first;            /* `first` is not in use */
 	bool changed;              /* a WRITE has been or may have been executed */
@@ -369,8 +369,11 @@ static void stop_io(struct lt_task *t)
 	struct lt_subreq *p;
 
 	/* the end of one call may end others, of this operation too */
-	while ((p = list_first_entry(&io->sent, struct lt_subreq, link)))
+	while ((p = list_first_entry(&io->sent, struct lt_subreq, link))) {
+		list_del(&p->link);
+		list_add_tail(&io->stopped, &p->link);
 		lt_call_cancel(&p->call);
+	}
 }
 
 static void start_io(struct lt_task *t)
@@ -474,6 +477,7 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	io->has_first = true;
 	io->changed = false;
 	list_init(&io->sent);
+	list_init(&io->stopped);
 	io->task.stop = stop_io;
 	lt_task_submit(&io->task, start_io);
 	return 0;

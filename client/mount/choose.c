@@ -127,7 +127,7 @@ static void on_away(void *ctx, bool away, const char *why)
 	}
 }
 
-static int create_clnt(struct lt_server *s, const struct rpcrdma_addr *addr, uint32_t connect_ms,
+static int create_clnt(struct lt_server *s, unsigned index, const struct rpcrdma_addr *addr, uint32_t connect_ms,
 		       struct rpcrdma_clnt **ret)
 {
 	const struct rpcrdma_lab lab = {
@@ -153,20 +153,20 @@ static int create_clnt(struct lt_server *s, const struct rpcrdma_addr *addr, uin
 		/* the user chose the path of a local:// URL; that of leat:// came from a server */
 		.check_socket = s->url.scheme == LT_SCHEME_LEAT,
 		.socket_uid = s->url.socket_uid,
-		.away = s->watched ? on_away : NULL,
+		.away = s->watched && !lt_server_engine(s, index) ? on_away : NULL,
 		.ctx = s,
 	};
 
 	s->is_away = false; /* discard the state of other connections */
-	return lt_server_open(s, &attr, ret);
+	return lt_server_open(s, index, &attr, ret);
 }
 
-int lt_choose_open(struct lt_server *s, const struct rpcrdma_addr *addr, uint32_t prog, uint32_t vers,
+int lt_choose_open(struct lt_server *s, unsigned index, const struct rpcrdma_addr *addr, uint32_t prog, uint32_t vers,
 		   struct rpcrdma_clnt **ret, char *why, size_t cap)
 {
 	struct lt_rpc rpc = LT_RPC(prog, vers, 0, lt_call_xdr_nothing, NULL, lt_call_xdr_nothing, NULL, 0);
 	struct rpcrdma_clnt *c = NULL;
-	int rc = create_clnt(s, addr, MIN(s->url.timeo_ms, 10000u), &c);
+	int rc = create_clnt(s, index, addr, MIN(s->url.timeo_ms, 10000u), &c);
 
 	if (!rc)
 		rc = lt_sync_rpc(s, c, &rpc);
@@ -261,7 +261,7 @@ static int try_upgrade(struct lt_server *s, const struct rpcrdma_addr *addr, uin
 		snprintf(why, cap, "no socket %.60s on this host", addr->host);
 		return -ENOENT;
 	}
-	rc = create_clnt(s, addr, until_ms(until_ns), &c);
+	rc = create_clnt(s, 0, addr, until_ms(until_ns), &c);
 	if (rc)
 		snprintf(why, cap, "%s", meaning(addr, rc) ? meaning(addr, rc) : strerror(-rc));
 	else
@@ -392,7 +392,7 @@ int lt_choose_connect(struct lt_server *s, char *why, size_t cap)
 	int rc;
 
 	snprintf(s->name, sizeof(s->name), "unknown NFS server");
-	rc = lt_choose_open(s, &s->addr, NFS_PROGRAM, NFS_V3, &s->clnt[0], why, cap);
+	rc = lt_choose_open(s, 0, &s->addr, NFS_PROGRAM, NFS_V3, &s->clnt[0], why, cap);
 	if (rc)
 		return rc;
 	s->clnts = 1;
@@ -412,11 +412,12 @@ int lt_choose_connect(struct lt_server *s, char *why, size_t cap)
 int lt_choose_more(struct lt_server *s, char *why, size_t cap)
 {
 	while (s->clnts < s->url.conns) {
-		int rc = lt_choose_open(s, &s->addr, NFS_PROGRAM, NFS_V3, &s->clnt[s->clnts], why,
+		int rc = lt_choose_open(s, s->clnts, &s->addr, NFS_PROGRAM, NFS_V3, &s->clnt[s->clnts], why,
 					cap);
 
 		if (rc)
 			return rc;
+		s->engine[s->clnts] = lt_server_engine(s, s->clnts);
 		s->clnts++;
 	}
 	return 0;

@@ -168,8 +168,9 @@ static void one_registration(void **state)
 /* Settings of the session that the URL contradicts are refused, with their name. */
 static void conflicts(void **state)
 {
-	static const char *const options[] = { "poll=busy", "spin=7us", "unsafe_inv=yes", "registration=arena" };
-	static const char *const names[] = { "poll", "spin", "unsafe_inv", "registration" };
+	static const char *const options[] = { "poll=busy", "spin=7us", "unsafe_inv=yes", "registration=arena",
+						 "threads=2" };
+	static const char *const names[] = { "poll", "spin", "unsafe_inv", "registration", "threads" };
 	struct leat_session *s;
 	struct leat *m = NULL;
 	char url[256];
@@ -272,6 +273,66 @@ static void served_mounts(void **state)
 	assert_int_equal(leat_session_free(served), 0);
 }
 
+/* ---- additional threads ---- */
+
+#define PARTS 64
+#define PART_BYTES 300000
+
+/* Data goes over all connections, on several threads; callbacks run on the session's. */
+static void threads_over(const char *url, bool cancel)
+{
+	static char out[PARTS][PART_BYTES], in[PARTS][PART_BYTES];
+	struct count c[PARTS] = { 0 };
+	struct leat *m = leat_flow_mount(url, "threads=3&conns=4&wsize=64k&rsize=64k");
+	struct leat_info info = { .size = sizeof(info) };
+	struct leat_file *f;
+	unsigned done = 0;
+
+	assert_int_equal(leat_info(m, &info), 0);
+	assert_int_equal(info.conns, 4);
+	assert_int_equal(leat_open(m, "many", O_RDWR | O_CREAT, 0600, &f), 0);
+	for (unsigned i = 0; i < PARTS; i++) {
+		leat_flow_fill(out[i], PART_BYTES, i);
+		assert_int_equal(leat_aio_pwrite(f, out[i], PART_BYTES, (uint64_t)i * PART_BYTES,
+						 (struct leat_cb){ count_fn, &c[i], count_free }), 0);
+		if (cancel && i % 3 == 1)
+			(void)leat_cancel(m, &c[i - 1]);
+	}
+	if (cancel)
+		(void)leat_cancel_all(m);
+	for (; done < PARTS; done = 0) {
+		assert_true(leat_poll(leat_session(m), 1000) >= 0);
+		while (done < PARTS && c[done].free)
+			done++;
+		if (done == PARTS)
+			break;
+	}
+	for (unsigned i = 0; i < PARTS; i++) {
+		assert_int_equal(c[i].fn, 1);
+		if (c[i].result < 0)
+			assert_true(cancel && (c[i].result == -ECANCELED || c[i].result == -EINPROGRESS));
+		else
+			assert_true(cancel || c[i].result == PART_BYTES);
+	}
+	for (unsigned i = 0; i < PARTS && !cancel; i++) {
+		assert_int_equal(leat_pread(f, in[i], PART_BYTES, (uint64_t)i * PART_BYTES), PART_BYTES);
+		assert_memory_equal(in[i], out[i], PART_BYTES);
+	}
+	assert_int_equal(leat_fsync(f), 0);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(leat_unlink(m, "many"), 0);
+	leat_umount(m);
+}
+
+static void threads(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		threads_over(flow.local_url, i);
+		threads_over(flow.tcp_url, i);
+	}
+}
+
 /* ---- children ---- */
 
 /* Return: 0, or the line of the first check that failed: cmocka runs in the parent only. */
@@ -372,7 +433,8 @@ static void children(void **state)
 {
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	skip(); /* it allows no thread in a child of a process with threads */
+	print_message("the thread sanitizer ends a child that starts threads\n");
+	skip();
 #endif
 	await_no_conns();
 	fork_with(false);
@@ -415,6 +477,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(conflicts),
 	cmocka_unit_test(one_loop),
 	cmocka_unit_test(served_mounts),
+	cmocka_unit_test(threads),
 	cmocka_unit_test(children),
 	cmocka_unit_test(idle_mounts),
 };

@@ -187,6 +187,12 @@ int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr
 	return -EOPNOTSUPP;
 }
 
+struct rpcrdma_engine *rpcrdma_clnt_engine(const struct rpcrdma_clnt *c)
+{
+	(void)c;
+	return &fake_engine;
+}
+
 void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
 {
 	(void)c;

@@ -442,6 +442,53 @@ static void syncing(void **state)
 	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 2);
 }
 
+/* ---- connections of additional threads ---- */
+
+static struct rpcrdma_engine other;
+
+static void other_threads(void **state)
+{
+	struct lt_server *s = m->server;
+	struct leat_session *session = leat_session(m);
+	struct leat_file *f = fake_open(m, O_RDWR);
+	static char buf[8 * PART];
+	struct count c = { 0 };
+	struct stat st;
+
+	(void)state;
+	session->conf.threads = 3;
+	session->more[0].engine = session->more[1].engine = &other;
+	assert_null(lt_server_engine(s, 0));
+	assert_ptr_equal(lt_server_engine(s, 1), &other);
+	assert_null(lt_server_engine(s, 3));
+	session->conf.threads = 1;
+	fake_clnts[1].index = 1;
+	s->clnt[1] = &fake_clnts[1];
+	s->engine[1] = &other;
+	s->clnts = 2;
+	/* names stay on the session's thread; data goes both ways */
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(leat_stat(m, "/a/b", &st), 0);
+	assert_int_equal(fake.by_clnt[1], 0);
+	assert_int_equal(leat_pread(f, buf, sizeof(buf), 0), sizeof(buf));
+	assert_int_equal(fake.by_clnt[1], 4);
+	/* cancelled before it gets there, there, and on its way back */
+	for (int steps = 0; steps < 16; steps++) {
+		c = (struct count){ 0 };
+		assert_int_equal(leat_aio_pread(f, buf, sizeof(buf), 0, counted(&c)), 0);
+		for (int i = 0; i < steps; i++)
+			(void)leat_poll(session, 0);
+		if (!c.fn)
+			(void)leat_cancel(m, &c);
+		run();
+		assert_int_equal(c.fn, 1);
+		assert_int_equal(c.free, 1);
+		assert_true(c.result == -ECANCELED || c.result == sizeof(buf));
+	}
+	assert_int_equal(leat_close(f), 0);
+	s->clnts = 1;
+}
+
 /* ---- the end of a mount whose server does not reply ---- */
 
 static void umount_in_time(void **state)
@@ -506,6 +553,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(interrupted, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing, setup, teardown),
 		cmocka_unit_test_setup_teardown(syncing, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(umount_in_time, setup, teardown),
 	};
 
