@@ -155,6 +155,8 @@ help:
 #: map          the folders and their includes, as text and in build/map.dot
 #: words        lists lines that break the language rules, in code, strings and documents
 #: tidy cppcheck format layers hdr-check check-doc   one check each
+#: abi          compares symbols, structures and constants of both libraries with tests/abi; the rule: include/leat.map
+#: abi-accept   writes these lists; refuses incompatible changes of a released interface
 #: deps         installs what is missing, by apt-get
 #: install uninstall dist compdb clean help
 deps:
@@ -200,7 +202,7 @@ interop-long:
 	@$(SUB) all interop-tools
 	@LEAT=$(B)/leat LEATD=$(B)/leatd O=$(O) scripts/interop.sh --long || [ $$? -eq 77 ]
 
-.PHONY: layers map words hdr-check tidy cppcheck format compdb dist
+.PHONY: layers map words hdr-check abi abi-accept tidy cppcheck format compdb dist
 layers:
 	@scripts/check-layers.sh
 
@@ -214,6 +216,12 @@ words:
 
 hdr-check: $(GEN_HDRS)
 	@CC="$(CC)" CXX="$(CXX)" INC="$(INC)" scripts/check-headers.sh
+
+# UNRELEASED=1: what became incompatible is in no release.
+abi: all
+	@CC="$(CC)" INC="$(INC)" scripts/abi.sh || [ $$? -eq 77 ]
+abi-accept: all
+	@CC="$(CC)" INC="$(INC)" scripts/abi.sh accept $(if $(UNRELEASED),--unreleased)
 
 tidy: $(GEN_HDRS)
 	@command -v clang-tidy >/dev/null || { echo 'tidy: no clang-tidy here (apt-get install clang-tidy)'; exit 1; }

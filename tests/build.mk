@@ -199,7 +199,7 @@ tests: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(EXAMPLES) $(TEST_PROGS) $(REP
 
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TESTS) \
-		scripts/check-layers.sh scripts/check-headers.sh scripts/check-doc.sh scripts/check-mutants.sh
+		scripts/check-layers.sh scripts/check-headers.sh scripts/check-doc.sh scripts/check-mutants.sh scripts/abi.sh
 	@scripts/check-protocol.sh $(O)/log
 
 run-tests: tests
