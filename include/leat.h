@@ -176,10 +176,10 @@ void leat_umount(struct leat *m);
  * this function waits. They need to know that it does: no function may use the mount after the return. With a private
  * session, no other thread may be in a function of the mount. leat_interrupt() does not end this function.
  *
- * The mount has ended when this function returns 0, -ETIMEDOUT or -EOWNERDEAD.
+ * The mount has ended when this function returns, except with -EDEADLK.
  *
- * Return: 0; -ETIMEDOUT: operations were cancelled, and data written last may not be stable; -EDEADLK: from a
- * callback; -EOWNERDEAD: in a child.
+ * Return: 0; -ETIMEDOUT: operations were cancelled, and data written last may not be stable; -ENOMEM: a file could not
+ * be closed, and data written last may not be stable; -EDEADLK: from a callback; -EOWNERDEAD: in a child.
  */
 int leat_umount_within(struct leat *m, int timeout_ms);
 

@@ -43,6 +43,7 @@ LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap
 LDFLAGS_test_node_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 LDFLAGS_test_clnt_lookup := -Wl,--wrap=getaddrinfo,--wrap=pthread_create
 LDFLAGS_test_prog_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+LDFLAGS_test_cancel_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap
 LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=renameat,--wrap=pwritev2
 LDFLAGS_test_powercut_loss := $(LDFLAGS_test_powercut)
 LDFLAGS_test_local_close := -Wl,--wrap=close,--wrap=bind
@@ -174,6 +175,7 @@ interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit
 	$(O)/tests/unit/test_store_aio $(O)/tests/unit/test_store_aio_kernel $(O)/tests/flow/test_server_atime
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(O)/tests/interop/verbs_toy: $(addprefix $(O)/tests/lib/,toy_rig.o toy_block.o inside.o tmp_dir.o)
+$(O)/tests/interop/verbs_session: $(addprefix $(O)/tests/lib/,cancel_ops.o inside.o leat_flow.o)
 $(O)/tests/interop/verbs_window: $(O)/tests/lib/raw_server.o $(O)/tests/lib/wire_svc.o
 $(O)/tests/interop/memfds: $(O)/tests/lib/memfd_menu.o
 LDFLAGS_memfds := -Wl,--wrap=rr_local_sock_send

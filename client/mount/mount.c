@@ -349,32 +349,35 @@ static void cancel_all(void *of, void *arg)
 	(void)lt_task_cancel(m, NULL, NULL);
 }
 
-/* Drops what was opened after the files had been closed. */
+/* Drops files whose close could not be started, and those that were opened after it. */
 static void drop_files(void *of, void *arg)
 {
 	struct leat *m = of;
 
-	(void)arg;
-	list_for_each_safe(node, &m->files)
+	list_for_each_safe(node, &m->files) {
 		lt_file_drop(list_entry(node, struct leat_file, link));
+		*(int *)arg = -ENOMEM;
+	}
 }
 
 /* Ends all operations, and closes the files that the application has left open: it closes them itself if it needs the
  * result. What does not end in time is cancelled; that needs no reply. */
 static int end_operations(struct leat *m, uint64_t until_ns)
 {
-	int rc = lt_sync_drain(m, until_ns);
+	int rc = lt_sync_drain(m, until_ns), dropped = 0;
 
 	if (!rc) {
 		(void)lt_sync_run(m->session, start_close, m, NULL);
 		rc = lt_sync_drain(m, until_ns);
 	}
-	if (rc != -ETIMEDOUT)
+	if (rc && rc != -ETIMEDOUT)
 		return rc;
-	(void)lt_sync_run(m->session, cancel_all, m, NULL);
-	(void)lt_sync_drain(m, 0);
-	(void)lt_sync_run(m->session, drop_files, m, NULL);
-	return -ETIMEDOUT;
+	if (rc) {
+		(void)lt_sync_run(m->session, cancel_all, m, NULL);
+		(void)lt_sync_drain(m, 0);
+	}
+	(void)lt_sync_run(m->session, drop_files, m, &dropped);
+	return rc ? rc : dropped;
 }
 
 int leat_umount_within(struct leat *m, int timeout_ms)
@@ -392,7 +395,7 @@ int leat_umount_within(struct leat *m, int timeout_ms)
 	if (m->session->is_private)
 		leat_service_stop(m->session);
 	rc = end_operations(m, until_ns);
-	if (rc && rc != -ETIMEDOUT)
+	if (rc == -EDEADLK)
 		return rc;
 	if (!rc)
 		lt_mntsvc_umount(m, until_ns);

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#include "base/clock.h"
 #include "cancel_ops.h"
 #include "inside.h"
 #include "tcp_proxy.h"
@@ -19,8 +18,6 @@
 LOG_DEFINE("test_leat_cancel");
 
 #define OPS 3000u
-#define THREADS 2u
-#define RESTARTS 3u
 #define SLOW_DISK ",store=sim:members=2:chunk=64K:rate=400M:latency=200us"
 
 static unsigned ops_wanted(void)
@@ -52,64 +49,6 @@ static int setup_proxy(void **state)
 	return setup_with(",insecure");
 }
 
-/* ---- one thread, which runs the loop itself ---- */
-
-static void step(struct cancel_test *t, uint64_t *random)
-{
-	struct cancel_slot *s = &t->slots[cancel_random(random, CANCEL_SLOTS)];
-
-	switch (cancel_random(random, 8)) {
-	case 0:
-		cancel_test_cancel(s);
-		break;
-	case 1:
-		if (!cancel_random(random, 100))
-			cancel_test_cancel_all(t, s->m);
-		break;
-	case 2:
-	case 3:
-		assert_true(leat_poll(t->session, 0) >= 0);
-		break;
-	default:
-		if (!atomic_load(&s->busy))
-			(void)cancel_test_start(s);
-	}
-}
-
-static void run_own_loop(struct cancel_test *t, unsigned ops)
-{
-	uint64_t random = 1;
-
-	while (atomic_load(&t->started) < ops)
-		step(t, &random);
-}
-
-/* ---- several threads, with the service thread ---- */
-
-struct worker {
-	struct cancel_test *t;
-	unsigned id;
-};
-
-static void *start_and_cancel(void *arg)
-{
-	const struct worker *w = arg;
-	struct cancel_test *t = w->t;
-	uint64_t random = 100 + w->id;
-
-	while (atomic_load(&t->started) < t->ops_max) {
-		struct cancel_slot *mine = &t->slots[cancel_random(&random, CANCEL_SLOTS / THREADS) * THREADS + w->id];
-
-		if (!atomic_load(&mine->busy))
-			(void)cancel_test_start(mine);
-		if (!cancel_random(&random, 2))
-			cancel_test_cancel(&t->slots[cancel_random(&random, CANCEL_SLOTS)]);
-		if (!cancel_random(&random, 400))
-			cancel_test_cancel_all(t, mine->m);
-	}
-	return NULL;
-}
-
 /* Stops the server while operations are in flight, lets the clients go on without it, and starts it again. */
 static void restart_server(struct cancel_test *t)
 {
@@ -124,37 +63,13 @@ static void restart_server(struct cancel_test *t)
 	leat_flow_start(&flow);
 }
 
-static void run_served(struct cancel_test *t, bool restarts)
-{
-	unsigned first = atomic_load(&t->started), ops = t->ops_max - first;
-	struct worker workers[THREADS];
-	pthread_t threads[THREADS];
-
-	assert_int_equal(leat_service_start(t->session), 0);
-	for (unsigned i = 0; i < THREADS; i++) {
-		workers[i] = (struct worker){ t, i };
-		assert_int_equal(pthread_create(&threads[i], NULL, start_and_cancel, &workers[i]), 0);
-	}
-	for (unsigned i = 1; restarts && i <= RESTARTS; i++) {
-		while (atomic_load(&t->started) < first + ops / (RESTARTS + 1) * i)
-			sched_yield();
-		restart_server(t);
-	}
-	for (unsigned i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
-	while (cancel_test_is_busy(t))
-		sched_yield();
-	leat_service_stop(t->session);
-}
-
 static void run(const char *url, const char *first, const char *second)
 {
 	const char *const options[CANCEL_MOUNTS] = { first, second };
 	struct cancel_test *t;
 
 	t = cancel_test_create(url, options, flow.export, ops_wanted());
-	run_own_loop(t, t->ops_max / 2);
-	run_served(t, true);
+	cancel_test_run(t, restart_server);
 	cancel_test_check(t);
 	cancel_test_destroy(t);
 }

@@ -96,6 +96,12 @@ void cancel_test_cancel(struct cancel_slot *s);
 /** cancel_test_cancel_all - cancels all operations of a mount, with the same exception */
 void cancel_test_cancel_all(struct cancel_test *t, struct leat *m);
 
+/** cancel_test_run - runs all operations of the test: half of them on this thread, which runs the loop, the rest on two
+ * threads beside the service thread, all of which cancel
+ * @midway: runs a few times on this thread during the second half; or NULL
+ */
+void cancel_test_run(struct cancel_test *t, void (*midway)(struct cancel_test *t));
+
 /** cancel_test_is_busy - is an operation of any slot in flight? */
 bool cancel_test_is_busy(struct cancel_test *t);
 

@@ -12,6 +12,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,6 +35,8 @@
 #define POISON 0xdb
 #define PRINTED 10u
 #define ENTRIES 200u
+#define THREADS 2u
+#define TIMES 3u
 
 enum kind { READ, WRITE, STAT, FSTAT, MKDIR, CREATE, OPEN, OPENDIR, FSYNC, PING, CLOSE, KINDS };
 
@@ -358,6 +362,93 @@ bool cancel_test_is_busy(struct cancel_test *t)
 			return true;
 	}
 	return false;
+}
+
+/* ---- one thread, which runs the loop itself ---- */
+
+static void step(struct cancel_test *t, uint64_t *random)
+{
+	struct cancel_slot *s = &t->slots[cancel_random(random, CANCEL_SLOTS)];
+
+	switch (cancel_random(random, 8)) {
+	case 0:
+		cancel_test_cancel(s);
+		break;
+	case 1:
+		if (!cancel_random(random, 100))
+			cancel_test_cancel_all(t, s->m);
+		break;
+	case 2:
+	case 3:
+		assert_true(leat_poll(t->session, 0) >= 0);
+		break;
+	default:
+		if (!atomic_load(&s->busy))
+			(void)cancel_test_start(s);
+	}
+}
+
+static void run_own_loop(struct cancel_test *t, unsigned ops)
+{
+	uint64_t random = 1;
+
+	while (atomic_load(&t->started) < ops)
+		step(t, &random);
+}
+
+/* ---- several threads, with the service thread ---- */
+
+struct worker {
+	struct cancel_test *t;
+	unsigned id;
+};
+
+static void *start_and_cancel(void *arg)
+{
+	const struct worker *w = arg;
+	struct cancel_test *t = w->t;
+	uint64_t random = 100 + w->id;
+
+	while (atomic_load(&t->started) < t->ops_max) {
+		struct cancel_slot *mine = &t->slots[cancel_random(&random, CANCEL_SLOTS / THREADS) * THREADS + w->id];
+
+		if (!atomic_load(&mine->busy))
+			(void)cancel_test_start(mine);
+		if (!cancel_random(&random, 2))
+			cancel_test_cancel(&t->slots[cancel_random(&random, CANCEL_SLOTS)]);
+		if (!cancel_random(&random, 400))
+			cancel_test_cancel_all(t, mine->m);
+	}
+	return NULL;
+}
+
+static void run_served(struct cancel_test *t, void (*midway)(struct cancel_test *t))
+{
+	unsigned first = atomic_load(&t->started), ops = t->ops_max - first;
+	struct worker workers[THREADS];
+	pthread_t threads[THREADS];
+
+	assert_int_equal(leat_service_start(t->session), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		workers[i] = (struct worker){ t, i };
+		assert_int_equal(pthread_create(&threads[i], NULL, start_and_cancel, &workers[i]), 0);
+	}
+	for (unsigned i = 1; midway && i <= TIMES; i++) {
+		while (atomic_load(&t->started) < first + ops / (TIMES + 1) * i)
+			sched_yield();
+		midway(t);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	while (cancel_test_is_busy(t))
+		sched_yield();
+	leat_service_stop(t->session);
+}
+
+void cancel_test_run(struct cancel_test *t, void (*midway)(struct cancel_test *t))
+{
+	run_own_loop(t, t->ops_max / 2);
+	run_served(t, midway);
 }
 
 /* ---- the end of the test ---- */
