@@ -172,9 +172,9 @@ void leat_umount(struct leat *m);
  * are closed without waiting for the server. -1: no limit
  *
  * Until then, operations that callbacks start are waited for, too; afterwards, functions that start operations return
- * -ECANCELED. If the session is not private and has a service thread, other threads may start operations as well while
- * this function waits. They need to know that it does: no function may use the mount after the return. With a private
- * session, no other thread may be in a function of the mount. leat_interrupt() does not end this function.
+ * -ECANCELED. If the session is not private and has a service thread, another thread may start an operation as well,
+ * as long as the callback of an earlier one has not returned: the mount may end then. With a private session, no other
+ * thread may be in a function of the mount. leat_interrupt() does not end this function.
  *
  * The mount has ended when this function returns, except with -EDEADLK.
  *

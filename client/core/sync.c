@@ -237,15 +237,21 @@ int lt_sync_run_at(struct leat_session *s, struct rpcrdma_engine *e, void (*fn)(
 	return (int)lt_sync_end(&r.wait, 0);
 }
 
+struct drain {
+	struct lt_wait wait;
+	bool was_empty;
+};
+
 static void begin_drain(void *of, void *arg)
 {
 	struct leat *m = of;
-	struct lt_wait *w = arg;
+	struct drain *d = arg;
 
-	if (list_is_empty(&m->tasks))
-		wait_done(w, 0);
+	d->was_empty = list_is_empty(&m->tasks);
+	if (d->was_empty)
+		wait_done(&d->wait, 0);
 	else
-		m->drain = w;
+		m->drain = &d->wait;
 }
 
 static void end_drain(void *of, void *arg)
@@ -259,17 +265,30 @@ static void end_drain(void *of, void *arg)
 	wait_done(w, -ETIMEDOUT);
 }
 
-int lt_sync_drain(struct leat *m, uint64_t until_ns)
+static int drain_once(struct leat *m, uint64_t until_ns, bool *ret_was_empty)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m->session);
+	struct drain d;
+	int rc = lt_sync_begin(&d.wait, m->session);
 
 	if (rc)
 		return rc;
-	(void)lt_sync_run(m->session, begin_drain, m, &w);
-	if (!await(&w, until_ns))
-		(void)lt_sync_run(m->session, end_drain, m, &w);
-	return (int)lt_sync_end(&w, 0);
+	(void)lt_sync_run(m->session, begin_drain, m, &d);
+	if (!await(&d.wait, until_ns))
+		(void)lt_sync_run(m->session, end_drain, m, &d.wait);
+	*ret_was_empty = d.was_empty;
+	return (int)lt_sync_end(&d.wait, 0);
+}
+
+/* While the last operation ended, another thread may have posted the start of the next one. */
+int lt_sync_drain(struct leat *m, uint64_t until_ns)
+{
+	bool was_empty = false;
+	int rc;
+
+	do
+		rc = drain_once(m, until_ns, &was_empty);
+	while (!rc && !was_empty);
+	return rc;
 }
 
 static bool is_interrupted(const struct lt_task *t, const void *arg)

@@ -3,6 +3,8 @@
  *
  * test_leat_umount.c - the end of mounts and sessions in the middle of everything; calls that cannot be right
  */
+#include <semaphore.h>
+
 #include "leat_admin.h"
 #include "test_leat_mount.h"
 
@@ -234,6 +236,148 @@ static void other_threads(void **state)
 	free(mem);
 }
 
+/* The mount cannot end while the callback of `anchor` waits for the gate. */
+static struct {
+	pthread_mutex_t gate;
+	bool anchor_ended;
+	struct leat *m;
+	unsigned started, refused, wrong;
+	atomic_uint fn, freed;
+} race = { .gate = PTHREAD_MUTEX_INITIALIZER };
+
+static void anchor_landed(void *arg, int64_t result)
+{
+	(void)arg;
+	(void)result;
+	pthread_mutex_lock(&race.gate);
+	race.anchor_ended = true;
+	pthread_mutex_unlock(&race.gate);
+}
+
+static void race_landed(void *arg, int64_t result)
+{
+	(void)arg;
+	(void)result;
+	atomic_fetch_add(&race.fn, 1);
+}
+
+static void race_freed(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&race.freed, 1);
+}
+
+static void *start_until_end(void *arg)
+{
+	bool ended = false;
+
+	while (!ended) {
+		pthread_mutex_lock(&race.gate);
+		ended = race.anchor_ended;
+		if (!ended) {
+			int rc = leat_aio_mkdir(race.m, "raced", 0700,
+						(struct leat_cb){ race_landed, NULL, race_freed });
+
+			race.started++;
+			race.refused += rc != 0;
+			race.wrong += rc != 0 && rc != -ECANCELED;
+		}
+		pthread_mutex_unlock(&race.gate);
+	}
+	return arg;
+}
+
+/* Another thread starts operations up to the last moment, while no server replies. */
+static void last_moment(void **state)
+{
+	struct leat_session *s;
+	pthread_t starter;
+
+	(void)state;
+	alarm(90);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		race.anchor_ended = false;
+		race.started = race.refused = race.wrong = 0;
+		race.fn = race.freed = 0;
+		assert_int_equal(leat_session_create(NULL, &s), 0);
+		race.m = mount_in(s, i % 2 ? flow.tcp_url : flow.local_url);
+		assert_int_equal(leat_service_start(s), 0);
+		if (i >= ROUNDS / 2)
+			leat_flow_stop(&flow);
+		assert_int_equal(leat_aio_null(race.m, (struct leat_cb){ .fn = anchor_landed }), 0);
+		assert_int_equal(pthread_create(&starter, NULL, start_until_end, NULL), 0);
+		(void)leat_umount_within(race.m, (int)(i % 4));
+		pthread_join(starter, NULL);
+		assert_int_equal(race.wrong, 0);
+		assert_int_equal(race.freed, race.started);
+		assert_int_equal(race.fn, race.started - race.refused);
+		assert_int_equal(leat_session_free(s), 0);
+		if (i >= ROUNDS / 2)
+			leat_flow_start(&flow);
+	}
+	alarm(0);
+}
+
+#define LINKS 6u
+
+/* Each callback waits until the other thread has posted the start of the next operation. */
+static struct {
+	struct leat *m;
+	sem_t ended, posted;
+	atomic_uint fn, wrong;
+} chain;
+
+static void link_landed(void *arg, int64_t result)
+{
+	(void)arg;
+	chain.wrong += result != 0;
+	if (atomic_fetch_add(&chain.fn, 1) + 1 == LINKS)
+		return;
+	sem_post(&chain.ended);
+	while (sem_wait(&chain.posted))
+		;
+}
+
+static void *start_links(void *arg)
+{
+	for (unsigned i = 1; i < LINKS; i++) {
+		while (sem_wait(&chain.ended))
+			;
+		chain.wrong += leat_aio_null(chain.m, (struct leat_cb){ .fn = link_landed }) != 0;
+		sem_post(&chain.posted);
+	}
+	return arg;
+}
+
+/* Whenever the last operation ends, the start of another one is on its way. */
+static void one_after_the_other(void **state)
+{
+	pthread_t starter, ender;
+	struct leat_session *s;
+
+	(void)state;
+	assert_int_equal(sem_init(&chain.ended, 0, 0), 0);
+	assert_int_equal(sem_init(&chain.posted, 0, 0), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		atomic_store(&chain.fn, 0);
+		assert_int_equal(leat_session_create(NULL, &s), 0);
+		chain.m = end.m = mount_in(s, i % 2 ? flow.tcp_url : flow.local_url);
+		assert_int_equal(leat_service_start(s), 0);
+		leat_flow_stop(&flow);
+		assert_int_equal(leat_aio_null(chain.m, (struct leat_cb){ .fn = link_landed }), 0);
+		assert_int_equal(pthread_create(&ender, NULL, unmount, &end), 0);
+		assert_int_equal(pthread_create(&starter, NULL, start_links, NULL), 0);
+		leat_flow_start(&flow);
+		pthread_join(starter, NULL);
+		pthread_join(ender, NULL);
+		assert_int_equal(chain.fn, LINKS);
+		assert_int_equal(chain.wrong, 0);
+		assert_int_equal(leat_session_free(s), 0);
+	}
+	sem_destroy(&chain.ended);
+	sem_destroy(&chain.posted);
+}
+
 /* A message of leat_interrupt() is on its way when the mount ends. */
 static void interrupted_before(void **state)
 {
@@ -422,6 +566,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(many_in_flight),
 	cmocka_unit_test(callbacks_restart),
 	cmocka_unit_test(other_threads),
+	cmocka_unit_test(last_moment),
+	cmocka_unit_test(one_after_the_other),
 	cmocka_unit_test(interrupted_before),
 	cmocka_unit_test(idle_in_no_time),
 	cmocka_unit_test(in_callback),
