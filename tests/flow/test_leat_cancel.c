@@ -17,14 +17,17 @@
 
 LOG_DEFINE("test_leat_cancel");
 
-#define OPS 3000u
+#define OPS 2000u
+#define VARIANT_OPS 400u /* test_variant_*.sh */
 #define SLOW_DISK ",store=sim:members=2:chunk=64K:rate=400M:latency=200us"
 
 static unsigned ops_wanted(void)
 {
 	const char *value = getenv("LEAT_TEST_CANCELS");
 
-	return value ? (unsigned)strtoul(value, NULL, 10) : OPS;
+	if (value)
+		return (unsigned)strtoul(value, NULL, 10);
+	return getenv("LEAT_TEST_VARIANT") ? VARIANT_OPS : OPS;
 }
 
 static int setup_with(const char *options)
