@@ -332,7 +332,7 @@ int leat_cancel(struct leat *m, const void *user_data);
 int leat_cancel_all(struct leat *m);
 
 /** leat_interrupt - ends the synchronous call of @m in progress with -EINTR, or with -EINPROGRESS, as above. Without
- * such a call, the next one ends at once with -EINTR.
+ * such a call, the next one ends at once with -EINTR. leat_close() that ends with -EINTR has closed the file.
  *
  * Any thread; also in a signal handler: it is async-signal-safe. A signal alone ends no call: synchronous functions
  * continue after signal handlers, as with SA_RESTART. Asynchronous operations continue.

@@ -298,12 +298,12 @@ static bool is_interrupted(const struct lt_task *t, const void *arg)
 }
 
 /* The waiters are on the stacks of their threads until wait_done(), which the cancelled tasks run later. */
-void lt_sync_interrupt(struct rpcrdma_msg *msg)
+static void interrupt_waiters(void *of, void *arg)
 {
-	struct leat *m = container_of(msg, struct leat, interrupt_msg);
+	struct leat *m = of;
 	bool any = false;
 
-	atomic_store(&m->interrupt_posted, false);
+	(void)arg;
 	if (!atomic_load(&m->interrupted))
 		return; /* a call that began in the meantime has returned -EINTR */
 	list_for_each(node, &m->tasks) {
@@ -318,6 +318,14 @@ void lt_sync_interrupt(struct rpcrdma_msg *msg)
 		return;
 	atomic_store(&m->interrupted, false);
 	(void)lt_task_cancel(m, is_interrupted, NULL);
+}
+
+void lt_sync_interrupt(struct rpcrdma_msg *msg)
+{
+	struct leat *m = container_of(msg, struct leat, interrupt_msg);
+
+	atomic_store(&m->interrupt_posted, false);
+	interrupt_waiters(m, NULL);
 }
 
 void leat_interrupt(struct leat *m)
@@ -341,9 +349,19 @@ int leat_creat(struct leat *m, const char *path, mode_t mode, struct leat_file *
 	return leat_open(m, path, O_CREAT | O_WRONLY | O_TRUNC, mode, ret);
 }
 
+/* It closes the file in any case. So an interruption that came before cancels the operation instead of refusing it. */
 int leat_close(struct leat_file *f)
 {
-	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_close(f, w.cb));
+	struct leat *m = f ? f->m : NULL;
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m ? m->session : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_close(f, w.cb);
+	if (!rc && unlikely(atomic_load(&m->interrupted)))
+		(void)lt_sync_run(m->session, interrupt_waiters, m, NULL);
+	return (int)lt_sync_end(&w, rc);
 }
 
 ssize_t leat_pread(struct leat_file *f, void *buf, size_t len, uint64_t off)

@@ -423,6 +423,15 @@ static void closing(void **state)
 	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 1);
 	cancel_one(&c, -ECANCELED);
 	assert_true(list_is_empty(&m->files));
+	/* interrupted before: closed all the same, without a reply */
+	f = fake_open(m, O_RDWR);
+	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
+	leat_interrupt(m);
+	fake.silent = true;
+	assert_int_equal(leat_close(f), -EINTR);
+	fake.silent = false;
+	assert_true(list_is_empty(&m->files));
+	assert_int_equal(leat_null(m), 0);
 }
 
 /* Nothing has been lost: a later fsync commits the data. */
