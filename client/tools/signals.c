@@ -5,7 +5,7 @@
  *
  * Operation, memory, threads, errors: signals.h. Code that runs in a handler is async-signal-safe
  * (signal-safety(7)): atomics, unlinkat(), write(), nanosleep(), sigaction(), raise(),
- * pthread_self(), pthread_sigmask(); and setitimer(), which is a bare system call.
+ * pthread_self(), pthread_sigmask(), leat_interrupt(); and setitimer(), which is a bare system call.
  *
  * A file: FREE -> FILLING -> [MAKING] -> ARMED -> FREE, or TAKEN -> DONE by the thread that removes and reports it.
  */
@@ -25,6 +25,7 @@
 #include "tool.h"
 
 #define FILES_MAX 64
+#define MOUNTS_MAX 512
 #define ALARM_MS 50
 #define END_MS 1000 /* how long the end waits for other threads */
 
@@ -43,6 +44,12 @@ static struct {
 	char path[PATH_MAX];
 	char text[2 * TOOL_PLACE_BYTES]; /* message that the handler prints */
 } files[FILES_MAX];
+
+static struct {
+	_Atomic(struct leat *) m; /* NULL: free */
+	atomic_bool deferred;
+} mounts[MOUNTS_MAX];
+static atomic_int interrupting; /* threads inside interrupt_mounts() */
 
 static void say(const char *text)
 {
@@ -111,17 +118,13 @@ static void arm_own_files(void)
 
 static void say_what_stays(void)
 {
-	bool any = false;
-
 	for (unsigned i = 0; i < FILES_MAX; i++) {
 		if (atomic_load(&files[i].state) == FILE_ARMED && files[i].kind == SIGNALS_STAYS && take_file(i)) {
 			say(files[i].text);
 			atomic_store(&files[i].state, FILE_DONE);
-			any = true;
 		}
 	}
-	if (!any)
-		say("leat: interrupted; the server does not reply\n");
+	say("leat: the cleanup took too long and was given up\n");
 }
 
 /* Return: the previous mask */
@@ -159,17 +162,32 @@ static void die_by(int sig)
 	_exit(128 + sig); /* not reached */
 }
 
+static void interrupt_mounts(bool also_deferred)
+{
+	atomic_fetch_add(&interrupting, 1);
+	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
+		struct leat *m = atomic_load(&mounts[i].m);
+
+		if (m && (also_deferred || !atomic_load(&mounts[i].deferred)))
+			leat_interrupt(m);
+	}
+	atomic_fetch_sub(&interrupting, 1);
+}
+
 /* The alarm repeats: a system call that began just after the signal did not see the signal, and the next alarm
- * interrupts it. It also ends the program if cleaning up takes too long. */
+ * interrupts it. It also ends calls of the cleanup, and then the program, if cleaning up takes too long. */
 static void on_alarm(int sig)
 {
 	static atomic_uint alarms;
+	unsigned ms = atomic_fetch_add(&alarms, 1) * ALARM_MS;
 
 	(void)sig;
-	if (atomic_fetch_add(&alarms, 1) * ALARM_MS < SIGNALS_PATIENCE_S * 1000)
-		return;
-	say_what_stays();
-	die_by(atomic_load(&came));
+	if (ms >= SIGNALS_PATIENCE_S * 1000) {
+		say_what_stays();
+		die_by(atomic_load(&came));
+	}
+	if (ms >= SIGNALS_CLEANUP_MS)
+		interrupt_mounts(true);
 }
 
 static void on_signal(int sig)
@@ -182,6 +200,7 @@ static void on_signal(int sig)
 		die_by(sig);
 	(void)sigaction(SIGALRM, &alarm, NULL);
 	(void)setitimer(ITIMER_REAL, &every, NULL);
+	interrupt_mounts(false);
 }
 
 void signals_init(void)
@@ -219,6 +238,50 @@ void signals_release(void)
 	signals_end();
 }
 
+void signals_mount_add(struct leat *m)
+{
+	for (unsigned i = 0; i < MOUNTS_MAX; i++) {
+		struct leat *none = NULL;
+
+		if (atomic_compare_exchange_strong(&mounts[i].m, &none, m))
+			break;
+	}
+	/* the handler sets `came` before it scans the mounts: either it finds this one, or `came` is seen here */
+	if (atomic_load(&came))
+		leat_interrupt(m);
+}
+
+static int find_mount(const struct leat *m)
+{
+	for (int i = 0; m && i < MOUNTS_MAX; i++) {
+		if (atomic_load(&mounts[i].m) == m)
+			return i;
+	}
+	return -1;
+}
+
+void signals_mount_del(struct leat *m)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+	int i = find_mount(m);
+
+	if (i < 0)
+		return;
+	atomic_store(&mounts[i].deferred, false);
+	atomic_store(&mounts[i].m, NULL);
+	/* a handler in another thread may have read the entry before; its scan waits for nothing */
+	while (atomic_load(&interrupting))
+		(void)nanosleep(&ms, NULL);
+}
+
+void signals_mount_defer(struct leat *m, bool on)
+{
+	int i = find_mount(m);
+
+	if (i >= 0)
+		atomic_store(&mounts[i].deferred, on);
+}
+
 /* Formats the message of the handler. Return: does it fit? */
 static bool print_text(const struct signals_file *f, char *buf, size_t cap)
 {
@@ -232,7 +295,7 @@ static bool print_text(const struct signals_file *f, char *buf, size_t cap)
 		n = snprintf(buf, cap, "leat: %s: interrupted\n", f->place);
 		break;
 	case SIGNALS_STAYS:
-		n = snprintf(buf, cap, "leat: %s: interrupted; the server does not reply, so %s stays in %.*s "
+		n = snprintf(buf, cap, "leat: %s: interrupted; the server does not reply, so %s may stay in %.*s "
 			     "(leat rm --leftovers removes it after a day)\n", f->place,
 			     slash ? slash + 1 : f->path, dir, f->path);
 		break;
@@ -305,6 +368,17 @@ bool signals_file_end(int slot)
 	while (!taken && is_busy((unsigned)slot) && left_ms)
 		nap(&left_ms);
 	return atomic_load(&files[slot].state) == FILE_DONE;
+}
+
+bool signals_file_leave(int slot)
+{
+	if (slot < 0)
+		return false;
+	if (take_file((unsigned)slot)) {
+		say(files[slot].text);
+		atomic_store(&files[slot].state, FILE_DONE);
+	}
+	return true;
 }
 
 void signals_file_begun(int slot)

@@ -7,9 +7,11 @@
  *             registers it. signals_hold() keeps it running for a while (to remove a file on a server, to
  *             print a summary). signals_file_add() registers a file that a copy writes; the handler itself
  *             can remove or report it.
- *             A held command polls tool_interrupted() and ends soon. If it cannot, because a server is
- *             unreachable, it is ended after SIGNALS_PATIENCE_S seconds. The second signal ends it at
- *             once.
+ *             A held command polls tool_interrupted() and ends soon. The signal ends a synchronous call of
+ *             a registered mount with -EINTR or -EINPROGRESS (leat_interrupt()). A server that does not
+ *             reply to the cleanup either is given up after SIGNALS_CLEANUP_MS: all later calls are
+ *             interrupted, too. A command that is still not at its end is ended after SIGNALS_PATIENCE_S
+ *             seconds. The second signal ends it at once.
  *
  *             In all cases the program ends by that signal, so a shell sees the status 128 + signal.
  *             A signal that was ignored when the program started stays ignored (nohup). SIGPIPE and
@@ -24,6 +26,9 @@
 
 #include <stdbool.h>
 
+struct leat;
+
+#define SIGNALS_CLEANUP_MS 2000u
 #define SIGNALS_PATIENCE_S 5u
 #define SIGNALS_PART_TEXT "it was written in place and now holds part of the new content"
 
@@ -37,6 +42,20 @@ void signals_init(void);
  */
 bool signals_hold(void);
 void signals_release(void);
+
+/** signals_mount_add - registers a mount: a signal interrupts its synchronous calls in a held command
+ * If there is no room, only the end of the patience ends such a call.
+ */
+void signals_mount_add(struct leat *m);
+
+/** signals_mount_del - unregisters a mount; afterwards no handler uses it. NULL is fine. */
+void signals_mount_del(struct leat *m);
+
+/** signals_mount_defer - calls of @m between true and false are not interrupted before SIGNALS_CLEANUP_MS have passed
+ * For the creation and the renaming of a temporary file. A server may execute the removal that follows an interrupted
+ * creation first, and the file would stay. NULL is fine.
+ */
+void signals_mount_defer(struct leat *m, bool on);
 
 /* What happens to a file that a copy writes when a signal ends the program. */
 enum signals_kind {
@@ -74,6 +93,12 @@ void signals_file_begun(int slot);
  * Return: false: the caller must do it, because the file is SIGNALS_STAYS or not begun, or @slot is negative.
  */
 bool signals_file_end(int slot);
+
+/** signals_file_leave - reports that a SIGNALS_STAYS file may stay, because the server did not reply to its removal
+ *
+ * Return: false: @slot is negative.
+ */
+bool signals_file_leave(int slot);
 
 /** signals_file_del - unregisters a file that is complete, removed or reported; @slot may be -1 */
 void signals_file_del(int slot);

@@ -19,11 +19,13 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "signals.h"
 #include "tool.h"
 
 #define PLACE_PATH_MAX 600u /* of a path in a message; of a longer one the end is shown */
 #define TEMP_PREFIX_LEN (TOOL_TEMP_NAME_BYTES - 16 - 1)
 #define SLICE_MS 50u
+#define UMOUNT_MS 500 /* of an interrupted command */
 
 int tool_usage(const struct tool_cmd *c)
 {
@@ -111,8 +113,21 @@ int tool_mount(const char *url, const char *opts, struct leat **ret)
 		leat_set_away(o, on_away, (void *)(uintptr_t)url); /* an argument of the command: valid until exit */
 	if (!rc)
 		rc = leat_mount(url, o, ret);
+	if (!rc)
+		signals_mount_add(*ret);
 	leat_opts_destroy(o);
 	return rc;
+}
+
+void tool_umount(struct leat *m)
+{
+	signals_mount_del(m);
+	(void)leat_umount_within(m, tool_interrupted() ? UMOUNT_MS : -1);
+}
+
+bool tool_is_interruption(int64_t err)
+{
+	return (err == -EINTR || err == -EINPROGRESS) && tool_interrupted();
 }
 
 int tool_attach(const char *url, struct tool_target *ret)
@@ -149,7 +164,7 @@ int tool_attach_with(const char *url, const char *opts, struct tool_target *ret)
 
 void tool_detach(struct tool_target *t)
 {
-	leat_umount(t->m);
+	tool_umount(t->m);
 	t->m = NULL;
 }
 
@@ -251,7 +266,9 @@ int tool_fail(struct leat *m, const char *name, int err)
 
 	if (!m && failed.err == err)
 		what = failed.operation;
-	if (!strncmp(text, place, len) && !strncmp(text + len, " to ", 4) && strstr(text + len, reason))
+	if (tool_is_interruption(err))
+		log_err("%s: interrupted", place);
+	else if (!strncmp(text, place, len) && !strncmp(text + len, " to ", 4) && strstr(text + len, reason))
 		log_err("%s", text); /* the operation has two names, and the second one matters too */
 	else if (*what)
 		log_err("%s: %s: %s", place, what, reason);
@@ -298,7 +315,7 @@ int tool_ask(const char *url, int (*fn)(struct leat *m, void *ctx), void *ctx)
 	} else if (rc) {
 		rc = tool_fail(m, url, rc);
 	}
-	leat_umount(m);
+	tool_umount(m);
 	return rc;
 }
 

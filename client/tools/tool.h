@@ -10,6 +10,7 @@
 #ifndef LEAT_TOOL_H
 #define LEAT_TOOL_H
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,10 +74,14 @@ struct tool_target {
 	char path[TOOL_PATH_MAX + 2]; /* from the root of the export, starts with '/'; ends with one if @arg does */
 };
 
-/** tool_mount - leat_mount() that reports on a terminal when the server is away and when it is back
+/** tool_mount - leat_mount() that reports on a terminal when the server is away and when it is back; a signal
+ * interrupts the synchronous calls of a held command on the mount (signals.h). tool_umount() undoes it.
  * @opts: "NAME=VALUE&NAME=VALUE" for leat_set(); the URL takes precedence. NULL: none
  */
 must_check int tool_mount(const char *url, const char *opts, struct leat **ret);
+
+/** tool_umount - leat_umount(); does not wait for the server in an interrupted command. NULL is fine. */
+void tool_umount(struct leat *m);
 
 /* Options of a mount that gives up early without a reply, unless the URL says otherwise: for commands that test
  * whether a server responds */
@@ -222,6 +227,19 @@ static inline double tool_ratio(double a, double b)
 
 /** tool_interrupted - has a signal come that ends the command? Only a held command sees it: signals.h */
 bool tool_interrupted(void);
+
+/** tool_is_interruption - is @err that of a call on a server that a signal has ended? */
+bool tool_is_interruption(int64_t err);
+
+/** TOOL_AGAIN - evaluates @call, which accesses a server, once more if a signal has ended it with -EINTR
+ * For the cleanup and the last results of a held command. An interruption without a call in progress ends the next
+ * call, which then has changed nothing.
+ */
+#define TOOL_AGAIN(call)                                                                                     \
+	__extension__({                                                                                      \
+		__typeof__(call) first = (call);                                                             \
+		first == -EINTR ? (call) : first;                                                            \
+	})
 
 /** tool_sleep - sleeps for @ms, or until ^C */
 void tool_sleep(uint64_t ms);

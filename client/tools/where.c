@@ -75,7 +75,7 @@ static int look(struct leat *m, void *ctx)
 		if (i && tool_interrupted())
 			break;
 		tool_sleep(o->interval_ms);
-		rc = take(m, &b);
+		rc = TOOL_AGAIN(take(m, &b));
 		if (rc)
 			break;
 		if (i && !o->json)
@@ -86,6 +86,8 @@ static int look(struct leat *m, void *ctx)
 	}
 	leat_where_free(a.where);
 	free(span);
+	if (tool_is_interruption(rc))
+		log_err("interrupted before the server has replied");
 	signals_release();
 	return rc;
 }

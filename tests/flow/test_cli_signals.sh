@@ -164,20 +164,153 @@ put_and_stop() {
 	kill -TERM "$command_pid"
 }
 
-# one whose server does not reply gives up by itself, and says what becomes of the rest
+# gave_up: the command was ended in the middle of its cleanup
+gave_up() { grep -q 'took too long' "$work/err"; }
+may_stay() { # NAME URL
+	echo "leat: $2/$1: interrupted; the server does not reply, so $left may stay in $2 (leat rm --leftovers removes it after a day)"
+}
+
+# one whose server does not reply to the removal gives up by itself; the server may remove the file later
 put_and_stop
 ends_with 143 'put to a server that is away'
 left=$(ls -A "$export_dir" | grep '^\.leat-')
-[ "$(cat "$work/err")" = "leat: $tcp_url/from-pipe: interrupted; the server does not reply, so $left stays in $tcp_url (leat rm --leftovers removes it after a day)" ] ||
-	fail "it said: $(cat "$work/err")"
+[ "$(cat "$work/err")" = "$(may_stay from-pipe "$tcp_url")" ] || fail "it said: $(cat "$work/err")"
+exec 4>&-
+kill -CONT "$leatd_pid"
+rm -f "$export_dir/$left"
+
+# the server does not reply to the creation of the temporary file, whose name is random; what it does later, and in
+# which order, is its own affair
+mkdir "$export_dir/never"
+cat >"$work/stop.c" <<'C'
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+ssize_t getrandom(void *buf, size_t len, unsigned flags)
+{
+	const char *armed = getenv("STOP_IF");
+
+	if (armed && len == 8 && !access(armed, F_OK)) {
+		kill(atoi(getenv("STOP_PID")), SIGSTOP);
+		while (!access(armed, F_OK))
+			usleep(1000);
+	}
+	return syscall(SYS_getrandom, buf, len, flags);
+}
+C
+${CC:-gcc} -shared -fPIC -o "$work/stop.so" "$work/stop.c" || fail 'no library that stops the server'
+opens_pipe() { sleeps_in "$command_pid" 'fifo|wait_for_partner'; }
+is_stopped() { ! cat "/proc/$leatd_pid/task/"*/status | grep '^State:' | grep -qv 'T (stopped)'; }
+begin LD_PRELOAD="$work/stop.so" STOP_IF="$work/armed" STOP_PID="$leatd_pid" \
+	ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
+	"$LEAT" put "$work/slow" "$tcp_url/never/never"
+until_true 'put opens its source' opens_pipe
+: >"$work/armed"
+exec 4>"$work/slow"
+until_true 'put creates its file' is_stopped
+rm "$work/armed"
+until_true 'put waits for its file' waits
+kill -TERM "$command_pid"
+ends_with 143 'put whose file may exist'
+left=$(grep -o '\.leat-[0-9a-f]*' "$work/err" || :)
+[ "$(cat "$work/err")" = "$(may_stay never "$tcp_url/never")" ] || fail "it said: $(cat "$work/err")"
 exec 4>&-
 kill -CONT "$leatd_pid"
 
-# the second signal ends it at once
-put_and_stop
+# all workers of a tree give up, too, and unmount
+mkdir "$work/forest"
+for i in 1 2 3 4; do
+	head -c 30000000 /dev/zero >"$work/forest/f$i"
+done
+got_tree() { find "$export_dir/forest" -name '.leat-*' -size +0 2>/dev/null | grep -q .; }
+begin "$LEAT" cp -r "$work/forest" "$tcp_url/?wsize=4096&credits=1"
+until_true 'cp -r' got_tree
+stop_server
+kill -TERM "$command_pid"
+ends_with 143 'cp -r to a server that is away'
+grep -q 'forest/f.: interrupted' "$work/err" || fail "cp -r said: $(cat "$work/err")"
+! gave_up || fail "cp -r did not end by itself: $(cat "$work/err")"
+kill -CONT "$leatd_pid"
+rm -r "$work/forest"
+
+# ---- a benchmark prints its results so far, a latency breakdown its interval -----------------------------------
+
+# bench_and_wait URL: it has filled its file and writes to it
+bench_and_wait() {
+	begin "$LEAT" bench write "$1" --size 4M --bs 64K --seconds 3600
+	until_true 'bench' has_size 4194304
+	at=$(stat -c %y "$export_dir"/.leat-*)
+	until_true 'bench writes' has_changed
+}
+has_size() { [ "$(stat -c %s "$export_dir"/.leat-* 2>/dev/null)" = "$1" ]; }
+has_changed() { [ "$(stat -c %y "$export_dir"/.leat-*)" != "$at" ]; }
+for url in "$tcp_url" "$local_url"; do
+	bench_and_wait "$url"
+	kill -INT "$command_pid"
+	ends_with 130 "bench $url"
+	grep -q throughput "$work/out" || fail "bench printed nothing: $(cat "$work/err")"
+	[ ! -s "$work/err" ] || fail "bench said: $(cat "$work/err")"
+	! leftover || fail 'bench left its file'
+done
+bench_and_wait "$tcp_url"
+stop_server
+kill -INT "$command_pid"
+ends_with 130 'bench of a server that is away'
+grep -q throughput "$work/out" || fail "bench printed nothing: $(cat "$work/err")"
+grep -q 'left behind, because' "$work/err" || fail "bench said: $(cat "$work/err")"
+! gave_up || fail "bench did not end by itself: $(cat "$work/err")"
+kill -CONT "$leatd_pid"
+rm "$export_dir"/.leat-*
+
+# while it writes its file
+begin "$LEAT" bench write "$tcp_url?wsize=4096&credits=1" --size 1G
+until_true 'bench fills' leftover
+stop_server
+kill -INT "$command_pid"
+ends_with 130 'bench that fills its file'
+left=$(ls -A "$export_dir" | grep '^\.leat-')
+grep -q "so $left may stay" "$work/err" || fail "bench said: $(cat "$work/err")"
+! gave_up || fail "bench did not end by itself: $(cat "$work/err")"
+kill -CONT "$leatd_pid"
+rm "$export_dir/$left"
+
+naps() { sleeps_in "$command_pid" nanosleep; }
+begin "$LEAT" stat --latency "$tcp_url" --interval 3600s
+until_true 'stat --latency' naps
+kill -INT "$command_pid"
+ends_with 130 'stat --latency'
+[ -s "$work/out" ] || fail "stat --latency printed nothing: $(cat "$work/err")"
+begin "$LEAT" stat --latency "$tcp_url" --interval 3600s
+until_true 'stat --latency' naps
+stop_server
+kill -INT "$command_pid"
+ends_with 130 'stat --latency of a server that is away'
+[ "$(cat "$work/err")" = 'leat: interrupted before the server has replied' ] ||
+	fail "stat --latency said: $(cat "$work/err")"
+kill -CONT "$leatd_pid"
+
 none_pends() { # of the thread, and of the process
 	[ "$(grep -c '^S[ih][gd]Pnd:.*0000$' "/proc/$command_pid/status")" -eq 2 ]
 }
+# a server that replies again: the file is removed; or, on a slow machine, that has come too late
+put_and_stop
+until_true 'the signal' none_pends
+left=$(ls -A "$export_dir" | grep '^\.leat-')
+kill -CONT "$leatd_pid"
+ends_with 143 'put to a server that comes back'
+if [ "$(cat "$work/err")" = "leat: $tcp_url/from-pipe: interrupted" ]; then
+	! leftover || fail 'its file was not removed'
+elif [ "$(cat "$work/err")" = "$(may_stay from-pipe "$tcp_url")" ]; then
+	rm -f "$export_dir/$left"
+else
+	fail "it said: $(cat "$work/err")"
+fi
+exec 4>&-
+
+# the second signal ends it at once
+put_and_stop
 until_true 'the first' none_pends
 kill -HUP "$command_pid"
 ends_with 129 'two signals'

@@ -24,6 +24,16 @@ bool tool_interrupted(void)
 	return false;
 }
 
+void signals_mount_add(struct leat *m)
+{
+	(void)m;
+}
+
+void signals_mount_del(struct leat *m)
+{
+	(void)m;
+}
+
 static char *printed(void (*print)(FILE *to, const struct where_span *s))
 {
 	size_t len;

@@ -43,7 +43,7 @@ struct results {
 	uint64_t ops, bytes;
 	struct costs costs;
 	char transport[8];
-	bool lost; /* a job has given up, and the server may still access its memory */
+	bool lost; /* a job has given up, because the server does not reply */
 };
 
 static int prepare_file(struct leat *m, struct bench_plan *plan, const char *path)
@@ -117,7 +117,7 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	res->costs.ns = after.ns - before.ns;
 	res->costs.machine_us = machine_cpu_us() - before.machine_us;
 	for (unsigned i = 0; i < started; i++)
-		res->lost |= jobs[i].busy > 0;
+		res->lost |= jobs[i].busy > 0 || jobs[i].lost;
 	/* after an interrupt, do not wait for the server */
 	take_costs(res->lost || tool_interrupted() ? NULL : m, &after);
 	res->costs.client_us = after.client_us - before.client_us;
@@ -301,7 +301,8 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 		goto out;
 	rc = run_jobs(t.m, &plan, res);
 	err = bench_file_remove(t.m, &plan.file, res->lost);
-	rc = MAX(rc, err);
+	if (!tool_interrupted()) /* else the results so far are printed */
+		rc = MAX(rc, err);
 	if (rc == TOOL_OK && plan.json)
 		print_json(&plan, res);
 	else if (rc == TOOL_OK)

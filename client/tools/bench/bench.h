@@ -46,6 +46,7 @@ struct bench_job {
 	struct bench_slot *slots;
 	uint64_t next_off, random, deadline_ns, serial;
 	unsigned busy;
+	bool lost; /* interrupted, and requests in flight were cancelled, because the server did not reply */
 
 	/* results; owned by the thread until it ends */
 	struct hist hist;

@@ -64,8 +64,8 @@ static int fill(struct leat *m, struct leat_file *f, uint64_t size)
 		for (size_t i = 0; i < FILL_BYTES / sizeof(*buf); i++)
 			buf[i] = random_next(&word);
 		n = tool_interrupted() ? -EINTR : leat_pwrite(f, buf, len, off);
-		if (n != (ssize_t)len)
-			rc = n < 0 ? (int)n : -EIO;
+		if (n != (ssize_t)len) /* an interrupted write may be short */
+			rc = n < 0 ? (int)n : tool_interrupted() ? -EINTR : -EIO;
 	}
 	leat_buf_free(leat_session(m), buf);
 	return rc;
@@ -130,12 +130,19 @@ static int make_file(struct leat *m, const struct bench_need *need, struct bench
 	int rc, err;
 
 	file->slot = add_leftover(m, need, file); /* before the file exists: the server may stop in between */
+	signals_mount_defer(m, true);
 	rc = leat_open(m, file->path, O_RDWR | O_CREAT | O_EXCL, 0644, &f);
+	signals_mount_defer(m, false);
+	file->made = !rc || rc == -EINPROGRESS; /* interrupted: it may exist */
 	if (rc) {
-		signals_file_del(file->slot);
-		return tool_fail(m, need->path, rc);
+		if (!file->made || !tool_is_interruption(rc))
+			(void)tool_fail(m, need->path, rc);
+		if (file->made)
+			bench_file_remove(m, file, false);
+		else
+			signals_file_del(file->slot);
+		return TOOL_FAILED;
 	}
-	file->made = true;
 	file->size = need->size;
 	rc = leat_fstat(f, &st);
 	if (!rc) {
@@ -147,7 +154,7 @@ static int make_file(struct leat *m, const struct bench_need *need, struct bench
 	if (!rc)
 		return TOOL_OK;
 	/* the signal is reported at the end of the program */
-	rc = rc == -EINTR && tool_interrupted() ? TOOL_FAILED : tool_fail(m, need->path, rc);
+	rc = tool_is_interruption(rc) ? TOOL_FAILED : tool_fail(m, need->path, rc);
 	bench_file_remove(m, file, false);
 	return rc;
 }
@@ -197,10 +204,22 @@ int bench_file_prepare(struct leat *m, const struct bench_need *need, struct ben
 	return make_file(m, need, ret);
 }
 
+/* A file that is not known was created by a call without a result. Its random name is not used twice. */
+static int check_and_unlink(struct leat *m, const struct bench_file *f)
+{
+	struct leat_file *file;
+	int rc = f->known ? bench_file_open(m, f, O_RDONLY, &file) : 0;
+
+	if (rc)
+		return rc;
+	if (f->known)
+		(void)leat_close(file); /* only read */
+	return leat_unlink(m, f->path);
+}
+
 int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)
 {
 	char place[TOOL_PLACE_BYTES];
-	struct leat_file *file;
 	int rc;
 
 	if (!f->made)
@@ -209,12 +228,9 @@ int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)
 		log_err("%s: left behind, because the server does not reply", tool_place(m, f->path, place));
 		return TOOL_FAILED;
 	}
-	rc = f->known ? bench_file_open(m, f, O_RDONLY, &file) : 0;
-	if (!rc) {
-		if (f->known)
-			(void)leat_close(file); /* only read */
-		rc = leat_unlink(m, f->path);
-	}
+	rc = TOOL_AGAIN(check_and_unlink(m, f));
+	if (tool_is_interruption(rc) && signals_file_leave(f->slot))
+		return TOOL_FAILED;
 	signals_file_del(f->slot);
 	if (rc == BENCH_REPLACED) {
 		log_err("%s: not removed: %s", tool_place(m, f->path, place), bench_file_explain(m, rc));

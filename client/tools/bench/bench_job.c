@@ -42,7 +42,7 @@ struct bench_slot {
 
 static void job_fail(struct bench_job *job, int err)
 {
-	if (job->err)
+	if (job->err || job->lost)
 		return;
 	job->err = err;
 	snprintf(job->why, sizeof(job->why), "%s", bench_file_explain(job->m, err));
@@ -181,7 +181,7 @@ static void meta_finish(struct bench_slot *s)
 	if (s->step == meta_close)
 		(void)leat_close(s->made); /* an empty file: nothing to lose */
 	if (s->step && s->step != meta_create)
-		leat_unlink(s->job->m, s->path);
+		(void)TOOL_AGAIN(leat_unlink(s->job->m, s->path));
 }
 
 const struct bench_kind bench_kinds[] = {
@@ -260,6 +260,16 @@ static int prepare(struct bench_job *job)
 	return rc ? rc : alloc_slots(job);
 }
 
+/* Written data counts when it is stable. */
+static void make_stable(struct bench_job *job)
+{
+	int rc = TOOL_AGAIN(leat_fsync(job->file));
+
+	job->lost = tool_is_interruption(rc);
+	if (rc)
+		job_fail(job, rc);
+}
+
 static void work(struct bench_job *job)
 {
 	const struct bench_plan *plan = job->plan;
@@ -277,21 +287,16 @@ static void work(struct bench_job *job)
 		}
 		if (!tool_interrupted())
 			continue;
-		/* start nothing new; requests in flight may never complete if the server is gone */
+		/* start nothing new; cancel requests in flight that do not complete, because the server is gone */
 		if (!give_up_ns)
 			give_up_ns = clock_now_ns() + GIVE_UP_NS;
-		if (job->busy && clock_now_ns() >= give_up_ns) {
-			job->err = -EINTR;
-			snprintf(job->why, sizeof(job->why), "interrupted, and the server does not reply");
-			break;
+		if (job->busy && !job->lost && clock_now_ns() >= give_up_ns) {
+			job->lost = true;
+			(void)leat_cancel_all(job->m);
 		}
 	}
-	/* written data counts when it is stable */
-	if (!job->err && plan->kind->data && plan->kind->writes) {
-		rc = leat_fsync(job->file);
-		if (rc)
-			job_fail(job, rc);
-	}
+	if (!job->err && !job->lost && plan->kind->data && plan->kind->writes)
+		make_stable(job);
 }
 
 void *bench_job_run(void *arg)
@@ -314,17 +319,17 @@ void *bench_job_run(void *arg)
 	pthread_barrier_wait(job->step);
 
 	if (job->busy)
-		return NULL; /* the mount is unusable, and closing it would wait for its server */
-	if (job->slots && !job->plan->kind->data && job->plan->kind->writes) {
+		return NULL; /* the mount is unusable */
+	if (job->slots && !job->lost && !job->plan->kind->data && job->plan->kind->writes) {
 		for (unsigned i = 0; i < job->plan->qd; i++)
 			meta_finish(&job->slots[i]);
 	}
 	if (job->file) {
 		rc = leat_close(job->file);
-		if (rc)
+		if (rc && !tool_is_interruption(rc))
 			job_fail(job, rc);
 	}
 	free_slots(job);
-	leat_umount(job->m);
+	tool_umount(job->m);
 	return NULL;
 }

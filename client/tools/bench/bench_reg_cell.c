@@ -152,7 +152,7 @@ static void take_down(struct reg_job *job)
 		if (rc)
 			job_fail(job, rc);
 	}
-	leat_umount(job->m);
+	tool_umount(job->m);
 }
 
 /* ---- work ---- */
@@ -183,7 +183,7 @@ static void one(struct reg_job *job)
 		n = leat_pread(job->f, buf, block, off);
 	else
 		n = leat_pwrite(job->f, buf, block, off);
-	if (n != (ssize_t)block)
+	if (n != (ssize_t)block && !tool_interrupted())
 		job_fail(job, n < 0 ? (int)n : -EIO);
 }
 

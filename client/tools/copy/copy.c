@@ -11,7 +11,7 @@
  * Memory:     Slots and buffers live as long as the copier. Buffers come from leat_buf_alloc(leat_session()), so that
  *             data moves between the server's disk and the local read() or write() without further copies.
  * Threads:    One for each copier; callbacks run inside leat_poll(leat_session()).
- * Errors:     The first one is kept, no new I/O starts, I/O in flight is waited for.
+ * Errors:     The first one is kept, no new I/O starts, I/O in flight is waited for. A signal cancels it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -142,8 +142,8 @@ static void on_written(void *user_data, int64_t result)
 {
 	struct slot *s = user_data;
 
-	/* a write that lost its reply, or failed in the middle, may have changed data */
-	if (result > 0 || result == -ETIMEDOUT || result == -EIO)
+	/* a write that lost its reply, was cancelled, or failed in the middle may have changed data */
+	if (result > 0 || result == -ETIMEDOUT || result == -EINPROGRESS || result == -EIO)
 		s->c->has_written = true;
 	if (result <= 0) {
 		fail(s->c, COPY_TO, result ? (int)result : -EIO);
@@ -368,6 +368,16 @@ static int wait_some(struct copier *c)
 	return 0;
 }
 
+/* A server that does not reply would never end the I/O in flight. The mounts have no other operations. */
+static void interrupt(struct copier *c)
+{
+	fail(c, COPY_TO, -EINTR);
+	if (c->from_m)
+		(void)leat_cancel_all(c->from_m);
+	if (c->to_m)
+		(void)leat_cancel_all(c->to_m);
+}
+
 int copier_run(struct copier *c, const struct fs_file *from, const struct fs_file *to, uint64_t size,
 	       unsigned how, enum copy_side *ret_side)
 {
@@ -384,6 +394,8 @@ int copier_run(struct copier *c, const struct fs_file *from, const struct fs_fil
 	c->err = 0;
 	for (;;) {
 		fill(c);
+		if (tool_interrupted())
+			interrupt(c);
 		if (!c->busy)
 			break;
 		rc = wait_some(c);
@@ -391,8 +403,6 @@ int copier_run(struct copier *c, const struct fs_file *from, const struct fs_fil
 			fail(c, COPY_FROM, rc);
 			break;
 		}
-		if (tool_interrupted())
-			fail(c, COPY_TO, -EINTR);
 	}
 	if (c->err)
 		*ret_side = c->side;

@@ -66,7 +66,7 @@ int cp_say(const struct cp *cp, enum copy_side side, const char *text)
 
 int cp_report(struct cp *cp, enum copy_side side, int err)
 {
-	if (err == -EINTR && tool_interrupted())
+	if (tool_is_interruption(err))
 		return cp_say(cp, COPY_TO, "interrupted");
 	progress_hide(cp->progress);
 	return side == COPY_FROM ? tool_fail(cp->from_t.m, cp->from.text, err) :
@@ -183,6 +183,15 @@ static bool is_ended(const struct temp *t)
 	return tool_interrupted() && signals_file_end(t->slot);
 }
 
+/* Removes the file on the target's side. Return: false: the server did not reply to that, which was reported. */
+static bool remove_temp(const struct cp *cp, const struct temp *t)
+{
+	if (!tool_is_interruption(fs_unlink(cp->to_base, t->path.text)))
+		return true;
+	progress_hide(cp->progress);
+	return !signals_file_leave(t->slot);
+}
+
 /* Renames @temp to the target's name. A server that restarted after the rename but before its reply executes it again
  * and does not find @temp; then the target's inode number shows that the rename succeeded. */
 static int rename_temp(const struct cp *cp, const char *temp)
@@ -192,7 +201,9 @@ static int rename_temp(const struct cp *cp, const char *temp)
 
 	if (rc)
 		return rc;
+	signals_mount_defer(cp->to_t.m, true);
 	rc = fs_rename(cp->to_base, temp, cp_target_name(cp));
+	signals_mount_defer(cp->to_t.m, false);
 	if (rc == -ENOENT && cp->to_t.m && !fs_lstat(cp->to_base, cp_target_name(cp), &there) &&
 	    there.st_ino == ours.st_ino && there.st_dev == ours.st_dev)
 		rc = 0;
@@ -290,7 +301,7 @@ static int report_in_place(struct cp *cp, enum copy_side side, int err)
 		return TOOL_FAILED;
 	if (!copier_has_written(cp->copier))
 		return cp_report(cp, side, err);
-	if (err == -EINTR && tool_interrupted())
+	if (tool_is_interruption(err))
 		return cp_say(cp, COPY_TO, "interrupted; " SIGNALS_PART_TEXT);
 	(void)cp_report(cp, side, err);
 	return cp_say(cp, COPY_TO, SIGNALS_PART_TEXT);
@@ -408,7 +419,7 @@ static int fill_new(struct cp *cp, struct source *src, const struct place *place
 /* The copy has failed with @err. Return: -EAGAIN if @again; or an exit status */
 static int give_up(struct cp *cp, const struct temp *temp, bool again, enum copy_side side, int err)
 {
-	bool interrupted = err == -EINTR && tool_interrupted();
+	bool interrupted = tool_is_interruption(err);
 	int rc = again ? -EAGAIN : TOOL_FAILED;
 
 	if (is_ended(temp))
@@ -416,9 +427,19 @@ static int give_up(struct cp *cp, const struct temp *temp, bool again, enum copy
 	/* before the removal, which may fail and change the error text */
 	if (!again && !interrupted)
 		rc = cp_report(cp, side, err);
-	fs_unlink(cp->to_base, temp->path.text);
-	/* after the removal: if the server does not respond, that is reported instead */
-	return interrupted ? cp_report(cp, side, err) : rc;
+	/* the report of an interruption is after the removal: if the server does not reply to it, that is reported instead */
+	return remove_temp(cp, temp) && interrupted ? cp_report(cp, side, err) : rc;
+}
+
+/* Return: 0; -EINPROGRESS: the file may exist; -errno */
+static int create_temp(const struct cp *cp, const struct temp *temp, mode_t mode, struct fs_file *ret)
+{
+	int rc;
+
+	signals_mount_defer(cp->to_t.m, true);
+	rc = fs_open(cp->to_base, temp->path.text, O_WRONLY | O_CREAT | O_EXCL, mode, ret);
+	signals_mount_defer(cp->to_t.m, false);
+	return rc;
 }
 
 /* Copies into a new file, and renames it over the existing one when it is complete.
@@ -437,9 +458,11 @@ static int copy_beside(struct cp *cp, struct source *src, const struct place *pl
 	rc = begin_temp(cp, &temp);
 	if (rc)
 		return cp_report(cp, COPY_TO, rc);
-	rc = fs_open(cp->to_base, temp.path.text, O_WRONLY | O_CREAT | O_EXCL, mode, &out);
+	rc = create_temp(cp, &temp, mode, &out);
 	if (rc) {
-		if (rc == -ENOENT)
+		if (rc == -EINPROGRESS)
+			rc = give_up(cp, &temp, false, COPY_TO, rc);
+		else if (rc == -ENOENT)
 			rc = report_missing(cp);
 		else if (rc != -EACCES && rc != -EPERM)
 			rc = cp_report(cp, COPY_TO, rc);
@@ -449,8 +472,10 @@ static int copy_beside(struct cp *cp, struct source *src, const struct place *pl
 	signals_file_made(temp.slot);
 	if (!prepare_new(cp, src, place, &out)) {
 		fs_drop(&out);
-		rc = is_ended(&temp) ? TOOL_FAILED : -EPERM;
-		if (rc == -EPERM)
+		rc = -EPERM;
+		if (tool_interrupted()) /* perhaps only that has prevented it */
+			rc = give_up(cp, &temp, false, COPY_TO, -EINTR);
+		else
 			fs_unlink(cp->to_base, temp.path.text);
 		end_temp(&temp);
 		return rc;
@@ -545,14 +570,16 @@ static int replace_by_link(struct cp *cp, const char *target, const struct stat 
 
 	if (rc)
 		return rc;
+	signals_mount_defer(cp->to_t.m, true);
 	rc = make_link(cp, target, temp.path.text, st);
+	signals_mount_defer(cp->to_t.m, false);
 	signals_file_made(temp.slot);
 	if (!rc)
 		rc = rename_temp(cp, temp.path.text);
 	if (rc && is_ended(&temp))
 		rc = REPORTED;
-	else if (rc)
-		fs_unlink(cp->to_base, temp.path.text); /* rc tells */
+	else if (rc && !remove_temp(cp, &temp))
+		rc = REPORTED;
 	end_temp(&temp);
 	return rc;
 }

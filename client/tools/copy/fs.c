@@ -217,7 +217,7 @@ int fs_mkdir(struct fs_base b, const char *path, mode_t mode)
 
 int fs_unlink(struct fs_base b, const char *path)
 {
-	return b.m ? leat_unlink(fs_mount(b), path) : sys("unlink", unlinkat(b.dir, path, 0));
+	return b.m ? TOOL_AGAIN(leat_unlink(fs_mount(b), path)) : sys("unlink", unlinkat(b.dir, path, 0));
 }
 
 int fs_rmdir(struct fs_base b, const char *path)

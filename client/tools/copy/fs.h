@@ -52,7 +52,7 @@ must_check int fs_open_inside(struct fs_base b, struct fs_file *ret);
 must_check int fs_open_regular(struct fs_base b, const char *path, struct fs_file *ret);
 /** fs_std - duplicates @fd, STDIN_FILENO or STDOUT_FILENO, which stays open */
 must_check int fs_std(int fd, struct fs_file *ret);
-/** fs_close - closes; Return: also the error of data that did not become stable */
+/** fs_close - closes, in any case; Return: also the error of data that did not become stable */
 must_check int fs_close(struct fs_file *f);
 /** fs_drop - closes a file of which nothing was written, or whose error is known */
 void fs_drop(struct fs_file *f);
@@ -75,7 +75,7 @@ must_check int fs_stat(struct fs_base b, const char *path, struct stat *ret);
 must_check int fs_lstat(struct fs_base b, const char *path, struct stat *ret);
 /** fs_mkdir - creates a directory */
 must_check int fs_mkdir(struct fs_base b, const char *path, mode_t mode);
-/** fs_unlink - removes a name that is not a directory */
+/** fs_unlink - removes a name that is not a directory; as a cleanup, an earlier signal does not end it: TOOL_AGAIN() */
 int fs_unlink(struct fs_base b, const char *path);
 /** fs_rmdir - removes an empty directory */
 must_check int fs_rmdir(struct fs_base b, const char *path);

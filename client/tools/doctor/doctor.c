@@ -223,7 +223,7 @@ static int doctor_url(const char *url)
 		try_export(m);
 	if (answer)
 		doctor_report("server", DOCTOR_MISSING, "it does not reply: %s", leat_error(m));
-	leat_umount(m);
+	tool_umount(m);
 	return rc ? TOOL_FAILED : TOOL_OK;
 }
 
