@@ -156,8 +156,8 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
  * call. What ends it: the reply, call->deadline_ms, or a message (rpcrdma_engine_post(), also from a signal handler)
  * that cancels it.
  *
- * Return: as done() of rpcrdma_clnt_call(); as rpcrdma_clnt_call() itself; call->why is set on any failure. -EDEADLK: called from a callback of the
- * engine, nothing was sent.
+ * Return: as done() of rpcrdma_clnt_call(); as rpcrdma_clnt_call() itself; -EDEADLK: called from a callback of the
+ * engine or of the client, nothing was sent. call->why is set on any failure.
  */
 int rpcrdma_clnt_call_wait(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
 

@@ -133,7 +133,8 @@ struct rpcrdma_engine_attr {
 int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr,
 			  struct rpcrdma_engine **ret);
 
-/** rpcrdma_engine_destroy - clients, listeners and connections on it must be destroyed before. NULL is fine. */
+/** rpcrdma_engine_destroy - clients, listeners and connections on it must be destroyed before, and no thread may be
+ * inside rpcrdma_engine_post(). NULL is fine. */
 void rpcrdma_engine_destroy(struct rpcrdma_engine *e);
 
 /** rpcrdma_engine_domain - the domain of the engine */

@@ -108,7 +108,8 @@ int rpcrdma_service_listen(struct rpcrdma_service *s, const struct rpcrdma_addr 
 			   const struct rpcrdma_addr **ret);
 
 /** rpcrdma_service_destroy - closes listeners and connections, and runs the engine until all tasks have ended
- * It waits for pending tasks of other threads. NULL is fine.
+ * It waits for pending tasks of other threads, and for their rpcrdma_task_finish(): the engine may be destroyed
+ * afterwards. NULL is fine.
  *
  * Return: 0; -EDEADLK: called from a callback of this engine, nothing was done.
  */

@@ -121,14 +121,19 @@ static void attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
 
 void rr_clnt_found(struct rpcrdma_clnt *c, int err)
 {
-	if (!c->resolving)
-		return; /* that attempt has timed out; the next one uses the addresses */
+	if (!c->resolving) { /* that attempt has timed out; the next one uses the addresses */
+		c->found_early = !err;
+		return;
+	}
 	c->resolving = false;
 	c->held_up = NULL;
-	if (!err)
-		err = c->ops->connect(c);
-	if (err)
+	if (err) {
 		rr_clnt_down(c, err, err == -EHOSTUNREACH ? "its name cannot be resolved" : strerror(-err));
+		return;
+	}
+	err = c->ops->connect(c);
+	if (err)
+		rr_clnt_down(c, err, strerror(-err));
 }
 
 void rr_clnt_up(struct rpcrdma_clnt *c)

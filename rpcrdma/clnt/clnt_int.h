@@ -91,6 +91,7 @@ struct rpcrdma_clnt {
 	/* clnt_lookup.c */
 	struct rr_lookup *lookup;        /* of the server's name, in progress */
 	struct addrinfo *found;          /* addresses of the name; NULL on the local fabric */
+	bool found_early;                /* no attempt has used them: a slow resolver would miss every attempt */
 	struct rpcrdma_addr dial;        /* attr.addr with the first of them as a literal address */
 
 	/* clnt.c */
@@ -144,7 +145,7 @@ uint32_t rr_clnt_verf_room(const struct rr_call *call);
 /* clnt_lookup.c */
 
 /** rr_lookup_start - finds the addresses of the server, in c->found and c->dial
- * Return: 0: a literal address; 1: rr_clnt_found() follows, not inside this call; -ENOMEM, -EAGAIN: no thread. */
+ * Return: 0: they are known; 1: rr_clnt_found() follows, not inside this call; -ENOMEM, -EAGAIN: no thread. */
 must_check int rr_lookup_start(struct rpcrdma_clnt *c);
 /** rr_lookup_fini - forgets a look-up in progress; frees the addresses */
 void rr_lookup_fini(struct rpcrdma_clnt *c);

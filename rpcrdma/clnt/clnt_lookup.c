@@ -8,7 +8,9 @@
  *             A client has one look-up at most: an attempt that finds it still running waits for the same one.
  * Memory:     The thread owns the look-up until it posts the result, then the engine does. If the client is destroyed
  *             first, the thread frees it and posts nothing, so the engine may be destroyed, too.
- * Threads:    The engine's, and the thread of the look-up. `lock` decides which of them is first.
+ * Threads:    The engine's, and the thread of the look-up. The look-up's lock decides which of them is first. The
+ *             thread holds it while it posts, and on_found() takes it, so the engine outlives the post. A lock for
+ *             all look-ups would stay locked in a child that is forked during a post.
  * Errors:     -EHOSTUNREACH: unknown name; -ENOMEM; -EAGAIN: no thread; the errno of the resolver.
  */
 #include <errno.h>
@@ -23,16 +25,13 @@
 
 struct rr_lookup {
 	struct rpcrdma_engine *engine;
+	pthread_mutex_t lock;        /* held for a few instructions */
 	struct rpcrdma_clnt *clnt;   /* NULL: destroyed */
 	struct rpcrdma_msg msg;
-	bool posted;
 	char host[sizeof(((struct rpcrdma_addr *)0)->host)], port[8];
 	struct addrinfo *found;
 	int err;
 };
-
-/* Guards clnt and posted of all look-ups: held for a few instructions. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int resolve(const char *host, const char *port, int flags, struct addrinfo **ret)
 {
@@ -54,6 +53,7 @@ static void lookup_free(struct rr_lookup *l)
 {
 	if (l->found)
 		freeaddrinfo(l->found);
+	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
 
@@ -72,9 +72,13 @@ static int set_found(struct rpcrdma_clnt *c, struct addrinfo *found)
 static void on_found(struct rpcrdma_msg *msg)
 {
 	struct rr_lookup *l = container_of(msg, struct rr_lookup, msg);
-	struct rpcrdma_clnt *c = l->clnt; /* after the post only this thread changes it */
-	int err = l->err;
+	struct rpcrdma_clnt *c;
+	int err;
 
+	pthread_mutex_lock(&l->lock);
+	c = l->clnt;
+	pthread_mutex_unlock(&l->lock);
+	err = l->err;
 	if (c) {
 		c->lookup = NULL;
 		if (!err) {
@@ -95,13 +99,11 @@ static void *run(void *arg)
 	bool forgotten;
 
 	l->err = resolve(l->host, l->port, 0, &l->found);
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&l->lock);
 	forgotten = !l->clnt;
-	if (!forgotten) {
-		l->posted = true;
+	if (!forgotten)
 		rpcrdma_engine_post(l->engine, &l->msg);
-	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&l->lock);
 	if (forgotten)
 		lookup_free(l);
 	return NULL;
@@ -137,11 +139,12 @@ static int lookup_create(struct rpcrdma_clnt *c, const char *port)
 	l->engine = c->engine;
 	l->clnt = c;
 	l->msg.fn = on_found;
+	pthread_mutex_init(&l->lock, NULL);
 	memcpy(l->host, c->attr.addr.host, sizeof(l->host));
 	snprintf(l->port, sizeof(l->port), "%s", port);
 	rc = start_thread(l);
 	if (rc)
-		free(l);
+		lookup_free(l);
 	else
 		c->lookup = l;
 	return rc;
@@ -162,9 +165,11 @@ int rr_lookup_start(struct rpcrdma_clnt *c)
 	const struct rpcrdma_addr *a = &c->attr.addr;
 	struct addrinfo *found;
 	char port[8];
+	bool early = c->found_early;
 	int rc;
 
-	if (a->transport == RPCRDMA_LOCAL || c->lookup)
+	c->found_early = false;
+	if (a->transport == RPCRDMA_LOCAL || c->lookup || early)
 		return c->lookup ? 1 : 0;
 	snprintf(port, sizeof(port), "%u", a->port);
 	rc = resolve(a->host, port, AI_NUMERICHOST, &found);
@@ -178,12 +183,14 @@ int rr_lookup_start(struct rpcrdma_clnt *c)
 
 void rr_lookup_fini(struct rpcrdma_clnt *c)
 {
-	if (c->lookup) {
-		pthread_mutex_lock(&lock);
-		c->lookup->clnt = NULL; /* on_found() or the thread frees it */
-		pthread_mutex_unlock(&lock);
-	}
+	struct rr_lookup *l = c->lookup;
+
 	c->lookup = NULL;
+	if (l) {
+		pthread_mutex_lock(&l->lock);
+		l->clnt = NULL; /* on_found() or the thread frees it */
+		pthread_mutex_unlock(&l->lock);
+	}
 	if (c->found)
 		freeaddrinfo(c->found);
 	c->found = NULL;

@@ -181,6 +181,8 @@ static void on_connected(struct rr_tclnt *t)
 	socklen_t len = sizeof(int);
 	int err = 0;
 
+	if (t->clnt->closed) /* in this pass; its addresses are freed */
+		return;
 	if (getsockopt(t->watch.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
 		err = errno;
 	if (err) {

@@ -6,7 +6,8 @@
  * Operation:  The waiting thread runs the engine, so a call costs no switch to another thread.
  * Memory:     The state of the wait is on the stack; call->priv[1] points to it until done().
  * Threads:    The engine's.
- * Errors:     In a callback the engine cannot run: -EDEADLK.
+ * Errors:     In a callback the engine cannot run: -EDEADLK. This includes callbacks of the client that run outside
+ *             of the engine, since the client must not be freed before they return.
  */
 #include <errno.h>
 
@@ -32,8 +33,9 @@ int rpcrdma_clnt_call_wait(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 	int rc;
 
 	call->why = "called from a callback of its own engine";
-	if (rpcrdma_engine_is_running(e))
+	if (rpcrdma_engine_is_running(e) || c->callbacks)
 		return -EDEADLK;
+	call->why = NULL;
 	call->done = on_done;
 	call->priv[1] = &w;
 	rc = rpcrdma_clnt_call(c, call);

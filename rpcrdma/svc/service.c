@@ -9,6 +9,7 @@
  * Errors:     A peer for which there is no memory is refused.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "service.h"
@@ -216,6 +217,8 @@ int rpcrdma_service_destroy(struct rpcrdma_service *s)
 	}
 	while (!list_is_empty(&s->conns))
 		(void)rpcrdma_engine_wait(s->engine, -1);
+	while (atomic_load(&s->finishing)) /* threads that still use the engine, for a few instructions */
+		(void)sched_yield();
 	free(s);
 	return 0;
 }

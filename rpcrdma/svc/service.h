@@ -25,6 +25,7 @@ struct rpcrdma_service {
 	unsigned nlisteners;
 	struct list conns;      /* service_conn.link */
 	bool closing;
+	atomic_uint finishing;  /* threads inside rpcrdma_task_finish() */
 };
 
 struct service_conn {
@@ -38,6 +39,7 @@ struct service_task {
 	struct rpcrdma_task pub;
 	struct list link;
 	const struct rpcrdma_proc *proc;
+	struct rpcrdma_service *service;
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_buf *buf;   /* payload of the arguments, then of the results from @res_at on */
 	size_t res_at;

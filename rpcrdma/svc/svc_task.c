@@ -71,6 +71,7 @@ static struct service_task *task_create(struct service_conn *c, struct rpcrdma_r
 	t->pub.args = (uint8_t *)t + args_at();
 	t->pub.res = (uint8_t *)t + res_at(p);
 	t->proc = p;
+	t->service = c->service;
 	t->engine = req->engine;
 	atomic_init(&t->lost, false);
 	list_add_tail(&c->tasks, &t->link);
@@ -168,10 +169,13 @@ static void on_finish(struct rpcrdma_msg *msg)
 void rpcrdma_task_finish(struct rpcrdma_task *task, int result)
 {
 	struct service_task *t = task_of(task);
+	struct rpcrdma_service *s = t->service; /* the post may free the task */
 
 	t->result = result;
 	t->msg.fn = on_finish;
+	atomic_fetch_add(&s->finishing, 1);
 	rpcrdma_engine_post(t->engine, &t->msg);
+	atomic_fetch_sub(&s->finishing, 1);
 }
 
 bool rpcrdma_task_is_lost(const struct rpcrdma_task *task)

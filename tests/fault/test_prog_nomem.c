@@ -135,11 +135,27 @@ static void calls(void **state)
 	}
 }
 
+static void waiting_call(void **state)
+{
+	struct pr_call c;
+
+	(void)state;
+	pr_open(&rig, RPCRDMA_TCP, NULL, NULL, NULL);
+	pr_init(&rig, &c, PR_SUM, 100, 0);
+	countdown = 1;
+	assert_int_equal(rpcrdma_clnt_call_wait(rig.clnt, &c.call), -ENOMEM);
+	assert_non_null(c.call.why);
+	assert_null(strstr(c.call.why, "callback")); /* that is another error */
+	pr_fini(&c);
+	pr_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(creation),
 		cmocka_unit_test(calls),
+		cmocka_unit_test(waiting_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,18 +21,77 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool blocked;
-static unsigned begun, ended, on_main;
+static unsigned begun, ended, exited, on_main;
 static pthread_t main_thread;
 static bool no_threads;
+
+/* ---- sockets: the engine's thread --------------------------------------------------------- */
+
+static unsigned connects;
+static int connect_errno; /* of each connect() */
+static bool refused;      /* each connection that was started */
+
+int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
+int __real_getsockopt(int fd, int level, int name, void *val, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len);
+
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	connects++;
+	if (!connect_errno)
+		return __real_connect(fd, addr, len);
+	errno = connect_errno;
+	return -1;
+}
+
+int __wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
+{
+	int rc = __real_getsockopt(fd, level, name, val, len);
+
+	if (refused && name == SO_ERROR)
+		*(int *)val = ECONNREFUSED;
+	return rc;
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
 
 int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret);
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret);
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 
+static void *(*thread_fn)(void *); /* of all threads */
+
+static void *run_thread(void *arg)
+{
+	(void)thread_fn(arg);
+	pthread_mutex_lock(&lock);
+	exited++;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
-	return no_threads ? EAGAIN : __real_pthread_create(t, attr, fn, arg);
+	pthread_mutex_lock(&lock);
+	thread_fn = fn;
+	pthread_mutex_unlock(&lock);
+	return no_threads ? EAGAIN : __real_pthread_create(t, attr, run_thread, arg);
+}
+
+/* a server with 8 addresses */
+static int many_addresses(const char *port, const struct addrinfo *hints, struct addrinfo **ret)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < 8; i++) {
+		rc = __real_getaddrinfo("127.0.0.1", port, hints, ret);
+		while (!rc && *ret)
+			ret = &(*ret)->ai_next;
+	}
+	return rc;
 }
 
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret)
@@ -50,6 +109,8 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
 	pthread_mutex_unlock(&lock);
 	if (!strcmp(host, "server.test"))
 		rc = __real_getaddrinfo("127.0.0.1", port, hints, ret);
+	if (!strcmp(host, "many.test"))
+		rc = many_addresses(port, hints, ret);
 	pthread_mutex_lock(&lock);
 	ended++;
 	pthread_cond_broadcast(&changed);
@@ -62,7 +123,7 @@ static void set_blocked(bool b)
 	pthread_mutex_lock(&lock);
 	blocked = b;
 	if (b)
-		begun = ended = 0;
+		begun = ended = exited = 0;
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
 }
@@ -198,6 +259,29 @@ static void one_look_up_at_a_time(void **state)
 	pr_close(&rig);
 }
 
+/* The resolver needs longer than an attempt may take: the next attempt uses its result. */
+static void slow_resolver(void **state)
+{
+	struct rpcrdma_clnt *c;
+	char why[64];
+
+	(void)state;
+	open_rig();
+	set_blocked(true);
+	c = client_of("server.test", 200);
+	assert_int_equal(call_over(c, why), -ETIMEDOUT);
+	set_blocked(false);
+	wait_for(&exited, 1);
+	while (pr_poll(&rig))
+		;
+	set_blocked(true);
+	assert_int_equal(call_over(c, why), 0);
+	assert_int_equal(begun, 0);
+	set_blocked(false);
+	rpcrdma_clnt_destroy(c);
+	pr_close(&rig);
+}
+
 /* At each moment of a look-up: before it begins, while it blocks, with its result posted. */
 static void destroyed_meanwhile(void **state)
 {
@@ -227,6 +311,70 @@ static void destroyed_meanwhile(void **state)
 	}
 }
 
+/* ---- connecting --------------------------------------------------------------------------- */
+
+static void unreachable(void **state)
+{
+	struct rpcrdma_clnt *c;
+	char why[64];
+
+	(void)state;
+	open_rig();
+	c = client_of("server.test", 0);
+	connect_errno = EHOSTUNREACH;
+	assert_int_equal(call_over(c, why), -EHOSTUNREACH);
+	assert_null(strstr(why, "name")); /* it was resolved */
+	connect_errno = 0;
+	assert_int_equal(call_over(c, why), 0);
+	rpcrdma_clnt_destroy(c);
+	pr_close(&rig);
+}
+
+static struct rpcrdma_clnt *dialling;
+static struct pr_call dialling_call;
+static unsigned connects_before;
+
+static void on_dialling_done(struct rpcrdma_call *call, int err)
+{
+	(void)call;
+	assert_int_equal(err, -ECANCELED);
+	connects_before = connects;
+	rpcrdma_clnt_destroy(dialling);
+}
+
+static void on_cancel(struct rpcrdma_msg *msg)
+{
+	(void)msg;
+	rpcrdma_clnt_cancel(dialling, &dialling_call.call);
+}
+
+/* Another callback destroys the client. Its address refuses in the same pass: it has no next one. */
+static void destroyed_while_connecting(void **state)
+{
+	struct rpcrdma_msg msg = { .fn = on_cancel };
+
+	(void)state;
+	open_rig();
+	set_blocked(false);
+	connects = 0;
+	refused = true;
+	dialling = client_of("many.test", 0);
+	pr_init(&rig, &dialling_call, PR_SUM, 1000, 0);
+	dialling_call.call.done = on_dialling_done;
+	assert_int_equal(rpcrdma_clnt_call(dialling, &dialling_call.call), 0);
+	for (unsigned long idle = 0; !connects; idle++) {
+		(void)pr_poll(&rig);
+		assert_true(idle < 200000000);
+	}
+	assert_true(connects < 4);
+	rpcrdma_engine_post(rig.clnt_engine, &msg);
+	(void)pr_poll(&rig);
+	assert_int_equal(connects, connects_before);
+	refused = false;
+	pr_fini(&dialling_call);
+	pr_close(&rig);
+}
+
 static void literals_need_no_thread(void **state)
 {
 	struct rpcrdma_clnt *c;
@@ -252,7 +400,10 @@ int main(void)
 		cmocka_unit_test(unknown_name),
 		cmocka_unit_test(no_thread),
 		cmocka_unit_test(one_look_up_at_a_time),
+		cmocka_unit_test(slow_resolver),
 		cmocka_unit_test(destroyed_meanwhile),
+		cmocka_unit_test(unreachable),
+		cmocka_unit_test(destroyed_while_connecting),
 		cmocka_unit_test(literals_need_no_thread),
 	};
 

@@ -192,6 +192,34 @@ static void from_a_callback(void **state)
 	}
 }
 
+static void on_inner(struct rpcrdma_call *call, int err)
+{
+	assert_int_equal(err, -ECANCELED);
+	call->done = NULL;
+	inner_rc = rpcrdma_clnt_call_wait(rig.clnt, &inner.call);
+}
+
+/* rpcrdma_clnt_cancel() runs the callback, without the engine. */
+static void from_a_callback_outside(void **state)
+{
+	struct pr_call c;
+
+	(void)state;
+	FOR_EACH_TRANSPORT(t) {
+		open_rig(*t);
+		pr_init(&rig, &c, PR_SUM, 100, 0);
+		pr_init(&rig, &inner, PR_SUM, 100, 0);
+		c.call.done = on_inner;
+		inner_rc = 0;
+		assert_int_equal(rpcrdma_clnt_call(rig.clnt, &c.call), 0);
+		rpcrdma_clnt_cancel(rig.clnt, &c.call);
+		assert_int_equal(inner_rc, -EDEADLK);
+		pr_fini(&inner);
+		pr_fini(&c);
+		close_rig();
+	}
+}
+
 static void on_destroy(struct rpcrdma_msg *msg)
 {
 	(void)msg;
@@ -222,6 +250,7 @@ int main(void)
 		cmocka_unit_test(failures),
 		cmocka_unit_test(signals),
 		cmocka_unit_test(from_a_callback),
+		cmocka_unit_test(from_a_callback_outside),
 		cmocka_unit_test(client_destroyed_meanwhile),
 	};
 
