@@ -156,7 +156,10 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e);
 /** rpcrdma_engine_wait - polls until an event was processed; spins and sleeps according to the engine's polling mode
  * @timeout_ms: -1: indefinitely
  *
- * Return: as rpcrdma_engine_poll(); 0 on timeout or signal.
+ * A signal runs its handler and does not end the wait. A handler that must end it calls rpcrdma_engine_post(): a wait
+ * whose end depended on the signal itself would miss one that arrives just before the sleep.
+ *
+ * Return: as rpcrdma_engine_poll(); 0: @timeout_ms have passed, never with -1.
  */
 int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms);
 
@@ -169,7 +172,8 @@ struct rpcrdma_msg {
 	void (*fn)(struct rpcrdma_msg *msg);
 };
 
-/** rpcrdma_engine_post - runs @msg->fn on the engine's thread; any thread, FIFO, no malloc */
+/** rpcrdma_engine_post - runs @msg->fn on the engine's thread; any thread and signal handler, FIFO, no malloc
+ * @msg must not be posted again before its fn runs. */
 void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
 
 /* A file descriptor watched by an engine; embedded, owned by the caller. */

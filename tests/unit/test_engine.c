@@ -8,12 +8,15 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -401,6 +404,33 @@ static void crowded(void **state)
 	e->qps = 0;
 }
 
+static struct note from_handler = { .msg.fn = on_note };
+static atomic_int ticks;
+
+static void on_tick(int sig)
+{
+	(void)sig;
+	if (atomic_fetch_add(&ticks, 1) == 4)
+		rpcrdma_engine_post(e, &from_handler.msg);
+}
+
+static void signals_do_not_end_a_wait(void **state)
+{
+	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction act = { .sa_handler = on_tick }, old;
+
+	(void)state;
+	nseen = 0;
+	ticks = 0;
+	assert_int_equal(sigaction(SIGALRM, &act, &old), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	assert_int_equal(rpcrdma_engine_wait(e, -1), 1);
+	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+	assert_int_equal(sigaction(SIGALRM, &old, NULL), 0);
+	assert_int_equal(nseen, 1);
+	assert_true(ticks >= 5);
+}
+
 #define engine_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -418,6 +448,7 @@ int main(void)
 		engine_test(spinning_is_learnt),
 		engine_test(sleeps_teach),
 		engine_test(crowded),
+		engine_test(signals_do_not_end_a_wait),
 		engine_test(counters_outlive_their_engine),
 	};
 
