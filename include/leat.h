@@ -136,8 +136,8 @@ int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
  * equal settings share its connections, too. Sessions share nothing with each other. */
 
 /** leat_session_create - creates a session without mounts
- * @opts: poll, spin, unsafe_inv, registration=arena with its reg_bytes, and the laboratory's options are settings of
- * the session; all are defaults of its mounts. May be NULL
+ * @opts: poll, spin, threads, unsafe_inv, registration=arena with its reg_bytes, and the laboratory's options are
+ * settings of the session; all are defaults of its mounts. May be NULL
  *
  * Return: 0; -ENOMEM; the errno of opening a device or the capture file.
  */
