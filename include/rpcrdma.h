@@ -17,7 +17,7 @@
  *   rpcrdma_clnt.h     client, calls
  *   rpcrdma_svc.h      listener, connection, request
  *   rpcrdma_prog.h     a service as tables of procedures
- * rpcrdma_lab.h, for measurements and tests, is not included.
+ * rpcrdma_lab.h, for measurements and tests, is not included. rpcrdma(7) has a picture of the objects.
  *
  * Threads:  A domain may be used by several threads. An engine and all objects on it belong to
  *           one thread at a time; only rpcrdma_engine_post() may be called from other threads.

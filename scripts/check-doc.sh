@@ -6,9 +6,9 @@
 #
 #   - mandoc -Tlint has nothing to say about doc/man/
 #   - the version maps name exactly the functions of the public headers
-#   - each function of leat.map is in the NAME section of a page of doc/man/; each of rpcrdma*.h has a
-#     comment in the header
-#   - pages refer only to pages and functions of leat that exist
+#   - each function of leat.map and rpcrdma.map is in the NAME section of a page of doc/man/; each of
+#     rpcrdma*.h has a comment in the header, too
+#   - pages refer only to pages and functions of both libraries that exist
 #   - each function of the other headers has a comment above it, or above its group
 #   - each option of `leat` and `leatd` is in its page
 #   - doc/*.md, README.md and the pages name only files that exist
@@ -51,10 +51,12 @@ done
 
 # man(1) finds a function by the NAME section of its page
 names=$(awk 'FNR == 1 { on = 0 } /^\.Sh / { on = $2 == "NAME" } on && $1 == ".Nm" { print $2 }' doc/man/*.3)
-for f in $(functions leat $(public leat)); do
-	echo "$names" | grep -qx "$f" || say "$f is in the NAME section of no page of doc/man"
+for lib in leat rpcrdma; do
+	for f in $(functions "$lib" $(public "$lib")); do
+		echo "$names" | grep -qx "$f" || say "$f is in the NAME section of no page of doc/man"
+	done
 done
-for f in $(sed -nE 's/^\.(Pq |Po )?Xr (leat_[a-z0-9_]+) 3.*/\2/p' doc/man/*.[1-8] | sort -u); do
+for f in $(sed -nE 's/^\.(Pq |Po )?Xr ((leat|rpcrdma)_[a-z0-9_]+) 3.*/\2/p' doc/man/*.[1-8] | sort -u); do
 	echo "$names" | grep -qx "$f" || [ -e "doc/man/$f.3" ] || say "doc/man refers to $f(3), which is not there"
 done
 for f in $(functions rpcrdma $(public rpcrdma)); do
