@@ -66,12 +66,12 @@ static void restart_server(struct cancel_test *t)
 	leat_flow_start(&flow);
 }
 
-static void run(const char *url, const char *first, const char *second)
+static void run(const char *url, const char *threads, const char *first, const char *second)
 {
 	const char *const options[CANCEL_MOUNTS] = { first, second };
 	struct cancel_test *t;
 
-	t = cancel_test_create(url, options, flow.export, ops_wanted());
+	t = cancel_test_create(url, options, flow.export, threads, ops_wanted());
 	cancel_test_run(t, restart_server);
 	cancel_test_check(t);
 	cancel_test_destroy(t);
@@ -80,25 +80,25 @@ static void run(const char *url, const char *first, const char *second)
 static void local(void **state)
 {
 	(void)state;
-	run(flow.local_url, "conns=3&rsize=64k&wsize=64k", "cache=none&credits=8");
+	run(flow.local_url, "1", "conns=3&rsize=64k&wsize=64k", "cache=none&credits=8");
 }
 
 static void local_registrations(void **state)
 {
 	(void)state;
-	run(flow.local_url, "registration=window&bounce=0&rsize=256k&wsize=64k", "registration=dynamic&conns=2");
+	run(flow.local_url, "1", "registration=window&bounce=0&rsize=256k&wsize=64k", "registration=dynamic&conns=2");
 }
 
 static void local_caches(void **state)
 {
 	(void)state;
-	run(flow.local_url, "registration=cache&bounce=0&rsize=32k", "registration=batch&conns=2&wsize=32k");
+	run(flow.local_url, "1", "registration=cache&bounce=0&rsize=32k", "registration=batch&conns=2&wsize=32k");
 }
 
 static void tcp(void **state)
 {
 	(void)state;
-	run(flow.tcp_url, "conns=3&rsize=64k&wsize=64k", "cache=none&credits=8");
+	run(flow.tcp_url, "1", "conns=3&rsize=64k&wsize=64k", "cache=none&credits=8");
 }
 
 /* ---- a signal handler that interrupts synchronous calls ---- */
@@ -296,11 +296,19 @@ static void full_socket(void **state)
 	free(got);
 }
 
+/* Connections of further threads: calls are cancelled there, too. */
+static void more_threads(void **state)
+{
+	(void)state;
+	run(flow.local_url, "3", "conns=4&rsize=64k&wsize=64k", "conns=2&cache=none&credits=8");
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(local, setup_slow, teardown),
 	cmocka_unit_test_setup_teardown(local_registrations, setup_slow, teardown),
 	cmocka_unit_test_setup_teardown(local_caches, setup_slow, teardown),
 	cmocka_unit_test_setup_teardown(tcp, setup_slow, teardown),
+	cmocka_unit_test_setup_teardown(more_threads, setup_slow, teardown),
 	cmocka_unit_test_setup_teardown(signals, setup_slow, teardown),
 	cmocka_unit_test_setup_teardown(full_socket, setup_proxy, teardown),
 };

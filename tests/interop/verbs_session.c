@@ -46,7 +46,7 @@ static void run(const char *name, const char *first, const char *second)
 	snprintf(full_url, sizeof(full_url), "%s/%s", url, name);
 	snprintf(full_dir, sizeof(full_dir), "%s/%s", dir, name);
 	assert_int_equal(mkdir(full_dir, 0755), 0);
-	t = cancel_test_create(full_url, options, full_dir, ops);
+	t = cancel_test_create(full_url, options, full_dir, "1", ops);
 	cancel_test_run(t, NULL);
 	cancel_test_check(t);
 	cancel_test_destroy(t);

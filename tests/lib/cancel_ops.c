@@ -550,9 +550,10 @@ static void init_slot(struct cancel_test *t, unsigned i)
 }
 
 struct cancel_test *cancel_test_create(const char *url, const char *const options[CANCEL_MOUNTS], const char *export,
-				       unsigned ops_max)
+				       const char *threads, unsigned ops_max)
 {
 	struct cancel_test *t = calloc(1, sizeof(*t));
+	struct leat_opts *opts = leat_opts_create();
 
 	assert_non_null(t);
 	t->export = export;
@@ -560,7 +561,9 @@ struct cancel_test *cancel_test_create(const char *url, const char *const option
 	t->ops = calloc(ops_max + CANCEL_SLOTS, sizeof(*t->ops));
 	assert_non_null(t->ops);
 	make_entries(export);
-	assert_int_equal(leat_session_create(NULL, &t->session), 0);
+	assert_int_equal(leat_set(opts, "threads", threads), 0);
+	assert_int_equal(leat_session_create(opts, &t->session), 0);
+	leat_opts_destroy(opts);
 	for (unsigned i = 0; i < CANCEL_MOUNTS; i++) {
 		char full[512];
 

@@ -79,10 +79,11 @@ struct cancel_test {
 };
 
 /** cancel_test_create - a session with mounts of @url with the options @options, and everything the slots need
+ * @threads: of the session
  * @ops_max: operations of the test
  */
 struct cancel_test *cancel_test_create(const char *url, const char *const options[CANCEL_MOUNTS], const char *export,
-				       unsigned ops_max);
+				       const char *threads, unsigned ops_max);
 
 /** cancel_test_start - starts a random operation in a slot that is not busy
  * Return: false: all operations of the test have been started.
