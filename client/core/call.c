@@ -228,6 +228,10 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 		return c;
 	if (!*err)
 		memcpy(&status, rpc->res, sizeof(status));
+	if (status == NFS3ERR_JUKEBOX && c->cancelled) {
+		*err = -ECANCELED;
+		status = NFS3_OK;
+	}
 	if (status == NFS3ERR_JUKEBOX && wait_for_jukebox(c))
 		return NULL;
 	c->status = status;
@@ -344,6 +348,7 @@ static void start_call(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t
 	const struct proc *p;
 
 	c->delay_ms = 0;
+	c->cancelled = false;
 	c->give_up_ns = c->m->url.soft ? lt_handle_now(c->m) + c->m->timeo_ms * NS_PER_MS : 0;
 	c->rpc.prog = prog;
 	c->rpc.vers = vers;
@@ -406,6 +411,7 @@ void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32
 
 void lt_call_cancel(struct lt_call *c)
 {
+	c->cancelled = true;
 	if (!c->waits && c->engine) {
 		if (c->replied || c->cancelling)
 			return;

@@ -80,6 +80,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	fake.silent = false;
+	fake.answer = answer;
 	leat_umount(m);
 	return 0;
 }
@@ -494,6 +495,20 @@ static void other_threads(void **state)
 		assert_int_equal(c.free, 1);
 		assert_true(c.result == -ECANCELED || c.result == sizeof(buf));
 	}
+	/* the server puts the call off while the cancellation is on its way: there is no further attempt */
+	for (int steps = 0; steps < 8; steps++) {
+		c = (struct count){ 0 };
+		fake.answer = busy;
+		assert_int_equal(leat_aio_pread(f, buf, 2 * PART, 0, counted(&c)), 0);
+		for (int i = 0; i < steps; i++)
+			(void)leat_poll(session, 0);
+		assert_int_equal(leat_cancel(m, &c), 0);
+		for (int i = 0; i < 20; i++)
+			(void)leat_poll(session, 0);
+		assert_int_equal(c.fn, 1);
+		assert_int_equal(c.result, -ECANCELED);
+	}
+	fake.answer = answer;
 	assert_int_equal(leat_close(f), 0);
 	s->clnts = 1;
 }
