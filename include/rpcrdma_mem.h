@@ -34,7 +34,7 @@ extern "C" {
  */
 int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret);
 
-/** rpcrdma_mem_free - frees memory; no call in flight may use it. NULL is fine. */
+/** rpcrdma_mem_free - frees memory; no call in flight and no transfer of a service may use it. NULL is fine. */
 void rpcrdma_mem_free(struct rpcrdma_domain *d, void *mem);
 
 /** rpcrdma_mem_register - marks the caller's own memory for registration at first use; the registration is kept
@@ -48,7 +48,7 @@ int rpcrdma_mem_register(struct rpcrdma_domain *d, void *mem, size_t bytes);
 
 /** rpcrdma_mem_unregister - on success no peer can access the memory any more
  *
- * Return: 0; -EBUSY: a call in flight uses it; let the engine run and try again; -ENOENT: no registration begins at
+ * Return: 0; -EBUSY: a call in flight or a transfer of a service uses it; let the engine run and try again; -ENOENT: no registration begins at
  * this address.
  */
 int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *mem);

@@ -193,9 +193,10 @@ size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d);
 
 /* A part of the payload in transfer; embedded in the service's own structure, one owner at a time. */
 struct rpcrdma_xfer {
-	struct rpcrdma_buf *buf;
+	struct rpcrdma_buf *buf; /* of the pool; or NULL: the library sets buf and buf_off for the memory at @mem */
 	size_t buf_off;
-	uint32_t off, len;      /* within the payload */
+	void *mem;               /* ... of rpcrdma_mem_alloc() or rpcrdma_mem_register() in the domain of the engine */
+	uint32_t off, len;       /* within the payload */
 	/* place: may be NULL; then only the req's done tells the end */
 	void (*done)(struct rpcrdma_xfer *p, int err);
 	struct rpcrdma_xfer *next; /* private from here */
@@ -204,10 +205,15 @@ struct rpcrdma_xfer {
 	int err;
 };
 
+/* Own memory of the service (xfer->mem) is in use from the call until the req's done: until then
+ * rpcrdma_mem_unregister() returns -EBUSY, and the program does not free it. Set xfer->buf to NULL again before the
+ * structure is used for another transfer. */
+
 /** rpcrdma_req_pull - transfers bytes [off, off+len) of the arguments' payload into a buffer
  * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the transfers must be requested in order.
  *
- * Return: 0, done() follows; -EINVAL: outside the payload; -ENOTCONN; -ENOMEM.
+ * Return: 0, done() follows; -EINVAL: outside the payload; -ENOTCONN; -ENOMEM; -EFAULT: xfer->mem is not memory of
+ * this domain, or the device cannot write to it.
  */
 int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *xfer);
 
@@ -236,7 +242,8 @@ int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, stru
  * In any order. The buffer belongs to the transport until xfer->done, or the req's done. If the payload is part of
  * the reply (inline, Reply chunk, TCP), xfer->done runs only after the reply.
  *
- * Return: 0; -EMSGSIZE: beyond req->room (end the req with rpcrdma_req_reject); -ENOTCONN; -ENOMEM.
+ * Return: 0; -EMSGSIZE: beyond req->room (end the req with rpcrdma_req_reject); -ENOTCONN; -ENOMEM;
+ * -EFAULT: xfer->mem is not memory of this domain.
  */
 int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_xfer *xfer);
 

@@ -130,6 +130,7 @@ struct rpcrdma_domain {
 	struct list engines;
 	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
 	atomic_bool mems_parted;         /* some of them consist of parts: mem_replace.c */
+	struct list svc_mems;            /* svc_mem.c: those in transfers of services */
 	struct rr_mem *arena;            /* ... the one that backs all of it, or NULL */
 	struct rr_ranges arena_ranges;   /* ... allocations in it */
 	struct list shared_pds;          /* reg_shared_pd.c */
@@ -349,5 +350,19 @@ unsigned rr_mem_segments(struct rpcrdma_domain *d, const struct iovec *iov, int 
  */
 bool rr_mem_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool write);
 void rr_mem_fini(struct rpcrdma_domain *d);
+
+/* svc_mem.c */
+
+/** rr_svc_mem_get - makes [addr, addr+len) usable in transfers of a service
+ * @dev: of the connection; NULL: none
+ * @write: the transfer writes to it
+ * @ret: as a buffer, which begins at or before @addr; for rr_svc_mem_put()
+ *
+ * Return: 0; -EFAULT: not memory of this domain; -ENOMEM, errors of the device.
+ */
+must_check int rr_svc_mem_get(struct rpcrdma_domain *d, struct rr_dev *dev, void *addr, size_t len, bool write,
+			      struct rpcrdma_buf **ret);
+/** rr_svc_mem_put - ends the use by one request */
+void rr_svc_mem_put(struct rpcrdma_domain *d, struct rpcrdma_buf *buf);
 
 #endif

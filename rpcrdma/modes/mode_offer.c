@@ -59,7 +59,7 @@ static bool offer_placed(const struct rr_rreq *rr, uint32_t position, uint32_t b
 
 		while (p && p->off != at)
 			p = p->next;
-		if (!p || !p->len ||
+		if (!p || !p->len || !rr_buf_mr(p->buf, dev)->rkey || /* memory of the service is not offered */
 		    !add(o, position, p->buf, p->buf_off, MIN(p->len, bytes - at),
 			 rr_buf_mr(p->buf, dev)))
 			return false;

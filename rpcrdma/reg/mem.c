@@ -164,10 +164,11 @@ struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t le
 }
 
 /* The caller holds the lock. Afterwards no peer can access the region, and no lookup finds it. */
-static void unlist(struct rr_mem *mem)
+static void unlist(struct rpcrdma_domain *d, struct rr_mem *mem)
 {
 	list_del(&mem->link);
 	rr_reg_slab_forget(mem);
+	rr_svc_mem_forget(d, mem->x.mem, mem->x.bytes);
 }
 
 /* Removes all parts of the allocation at @addr. The caller holds the lock. */
@@ -178,7 +179,7 @@ static void unlist_whole(struct rpcrdma_domain *d, const void *addr, struct list
 
 	assert(left && mem != d->arena && mem->x.mem == addr && !mem->given);
 	while (left) {
-		unlist(mem);
+		unlist(d, mem);
 		list_add_tail(to, &mem->link);
 		left -= mem->x.bytes;
 		mem = rr_mem_find(d, (char *)mem->x.mem + mem->x.bytes, 1);
@@ -252,10 +253,10 @@ int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *addr)
 	mem = rr_mem_find(d, addr, 1);
 	if (!mem || mem->x.mem != addr || !mem->given)
 		rc = -ENOENT;
-	else if (atomic_load_explicit(&mem->out, memory_order_acquire))
+	else if (atomic_load_explicit(&mem->out, memory_order_acquire) || rr_svc_mem_busy(d, addr, mem->x.bytes))
 		rc = -EBUSY;
 	else
-		unlist(mem);
+		unlist(d, mem);
 	pthread_mutex_unlock(&d->lock);
 	if (!rc)
 		unmake(mem);
@@ -315,6 +316,7 @@ void rr_mem_fini(struct rpcrdma_domain *d)
 		struct rr_mem *mem = list_entry(node, struct rr_mem, link);
 
 		rr_reg_slab_forget(mem);
+		rr_svc_mem_forget(d, mem->x.mem, mem->x.bytes);
 		unmake(mem);
 	}
 }

@@ -80,6 +80,7 @@ static int replace_in(struct rpcrdma_domain *d, struct rr_mem *mem, uintptr_t st
 	if (rc)
 		goto fail_close;
 	rr_reg_slab_outdate(mem);
+	rr_svc_mem_forget(d, mem->x.mem, mem->x.bytes);
 	if (has_head || has_tail)
 		atomic_store_explicit(&d->mems_parted, true, memory_order_relaxed);
 	if (has_head)

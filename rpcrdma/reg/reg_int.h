@@ -6,6 +6,7 @@
  *   reg.c        strategies, offers and their ends         reg_bounce.c     memory of the transport's own
  *   reg_slab.c   kind: memory registered in advance        reg_kinds.c      kinds: cached, dynamic
  *   mem.c, mem_replace.c  that memory                      reg_shared_pd.c  protection domains with their cache
+ *   svc_mem.c    that memory in transfers of a service
  */
 #ifndef RR_REG_INT_H
 #define RR_REG_INT_H
@@ -117,6 +118,14 @@ void rr_reg_slab_forget(struct rr_mem *mem);
  * Deregisters those that no call uses now. Under the domain's lock.
  */
 void rr_reg_slab_outdate(struct rr_mem *mem);
+
+/* ---- svc_mem.c -------------------------------------------------------------------------------- */
+
+/** rr_svc_mem_busy - is a part of [addr, addr+bytes) in a transfer of a service? Under the lock */
+bool rr_svc_mem_busy(struct rpcrdma_domain *d, const void *addr, size_t bytes);
+
+/** rr_svc_mem_forget - no new transfer uses the registrations of [addr, addr+bytes); under the lock */
+void rr_svc_mem_forget(struct rpcrdma_domain *d, const void *addr, size_t bytes);
 
 /* ---- mem.c, mem_replace.c --------------------------------------------------------------------- */
 

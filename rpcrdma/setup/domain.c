@@ -53,6 +53,7 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 	rr_clients_init(&d->clients);
 	list_init(&d->engines);
 	list_init(&d->mems);
+	list_init(&d->svc_mems);
 	list_init(&d->shared_pds);
 	d->clnt_modes = &rr_mode_requester;
 	d->srv_modes = &rr_mode_responder;

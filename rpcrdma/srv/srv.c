@@ -359,6 +359,7 @@ void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c)
 	r->verf = (struct rr_auth){ .flavor = RR_AUTH_NONE };
 	r->done = NULL;
 	r->done_arg = NULL;
+	r->mems = NULL;
 }
 
 int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
@@ -399,6 +400,7 @@ void rr_req_finish(struct rr_req *r)
 {
 	void (*done)(void *) = r->done;
 
+	rr_req_free_mems(r);
 	r->done = NULL;
 	if (done)
 		done(r->done_arg);
@@ -478,6 +480,7 @@ bool rpcrdma_req_conn_alive(const struct rpcrdma_req *req)
 int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *piece)
 {
 	struct rr_req *r = req_of(req);
+	int rc;
 
 	if (!r->args.has_payload ||
 	    (uint64_t)piece->off + piece->len > r->args.payload.length || !piece->len)
@@ -486,11 +489,14 @@ int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *piece)
 		return -ENOTCONN;
 	piece->req = req;
 	piece->err = 0;
-	return req->conn->ops->pull(r, piece);
+	rc = rr_req_use_mem(r, piece, true);
+	return rc ? rc : req->conn->ops->pull(r, piece);
 }
 
 int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_xfer *piece)
 {
+	int rc;
+
 	if (req->conn->dead)
 		return -ENOTCONN;
 	if ((uint64_t)piece->off + piece->len > req->room)
@@ -498,6 +504,9 @@ int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_xfer *piece)
 	piece->req = req;
 	piece->err = 0;
 	piece->next = NULL;
+	rc = rr_req_use_mem(req_of(req), piece, false);
+	if (rc)
+		return rc;
 	return req->conn->ops->place(req_of(req), piece);
 }
 

@@ -160,6 +160,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	size_t more = 0;
 	int rc = 0;
 
+	c->base.dev = dev;
 	rr_priv_decode(ev->priv, attr->lab->no_private_data ? 0 : ev->priv_len, &theirs);
 	c->send_inline = MIN(attr->inline_bytes, theirs.recv_bytes);
 	c->remote_inv = theirs.remote_inv && !attr->no_remote_inv && dev->fabric->attr.send_inv;

@@ -78,6 +78,7 @@ struct rpcrdma_conn {
 	struct list link;             /* engine->conns, while adopted */
 	struct rpcrdma_engine *engine;
 	struct rr_svc *svc;
+	struct rr_dev *dev;           /* NULL: TCP */
 	const struct rr_conn_ops *ops;
 	struct rpcrdma_peer peer;
 	struct rr_client *client;     /* client that is charged for it ... */
@@ -115,6 +116,7 @@ struct rr_req {
 	struct rr_auth verf;       /* of the reply */
 	struct iovec bytes;        /* rpcrdma_req_reply_bytes() */
 	bool ended;
+	struct rr_req_mem *mems;   /* srv_mem.c: the service's own memory in its transfers */
 	bool again;                /* TCP: delivered a second time, with the whole record */
 	void (*done)(void *arg);
 	void *done_arg;
@@ -195,6 +197,12 @@ void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c);
  *
  * Return: 0; -EBADMSG: not an RPC call: nothing was done */
 must_check int rr_req_deliver(struct rr_req *r, const void *msg, size_t len);
+/** rr_req_use_mem - srv_mem.c: gives a transfer of the service's own memory a buffer
+ * @write: the transfer writes to it
+ * Return: 0, -EFAULT, -ENOMEM, errors of the device. */
+must_check int rr_req_use_mem(struct rr_req *r, struct rpcrdma_xfer *p, bool write);
+/** rr_req_free_mems - ends the use of all such memory by a request */
+void rr_req_free_mems(struct rr_req *r);
 /** rr_req_finish - calls the service's done; the caller recycles @r afterwards */
 void rr_req_finish(struct rr_req *r);
 /** rr_req_back - returns @r to the free list */

@@ -19,6 +19,7 @@
 
 #include "engine_int.h"
 #include "local.h"
+#include "pool.h"
 #include "reg_int.h"
 
 #define RW (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE)
@@ -274,6 +275,27 @@ static void too_many_parts(void **state)
 	rr_reg_close(reg);
 }
 
+/* A service's transfers go to the new pages, across all parts; one that is under way keeps its registration. */
+static void transfers_of_a_service(void **state)
+{
+	struct rpcrdma_buf *before, *after, *again;
+
+	(void)state;
+	assert_int_equal(rr_svc_mem_get(domain, dev, mem + 100, BYTES - 100, true, &before), 0);
+	assert_ptr_equal(before->addr, mem);
+	assert_int_equal(rr_svc_mem_get(domain, dev, mem, 1, true, &again), 0);
+	assert_ptr_equal(again, before);
+	rr_svc_mem_put(domain, again);
+	assert_int_equal(rr_mem_replace(domain, mem + 8 * PAGE, 4 * PAGE), 0);
+	assert_int_equal(rr_svc_mem_get(domain, dev, mem, BYTES, true, &after), 0);
+	assert_ptr_not_equal(after, before);
+	assert_ptr_not_equal(rr_buf_mr(after, dev), rr_buf_mr(before, dev));
+	assert_true(after->addr == mem && after->bytes == BYTES);
+	assert_int_equal(rr_svc_mem_get(domain, dev, mem, BYTES + 1, true, &again), -EFAULT);
+	rr_svc_mem_put(domain, before);
+	rr_svc_mem_put(domain, after);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +305,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_cannot_be, setup, teardown),
 		cmocka_unit_test_setup_teardown(registrations, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_many_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(transfers_of_a_service, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("mem_replace", tests, NULL, NULL);
