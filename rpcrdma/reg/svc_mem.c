@@ -5,7 +5,7 @@
  *
  * Operation:  The first transfer of a region over a device registers all of it, for local access only. It then looks
  *             like a buffer of the pool (struct rr_buf), so the transports need not know it. TCP has no device and
- *             registers nothing; its entries only count who uses the memory.
+ *             registers nothing; its entries only count the requests that use it.
  * Memory:     An entry belongs to the domain's list until its memory is freed, unregistered, or gets other pages
  *             (mem_replace.c). Requests that still use it then keep it; the last one deregisters it.
  * Threads:    Any; the domain's lock.
