@@ -229,7 +229,7 @@ static void tcp_has_no_grants(void **state)
 
 	(void)state;
 	start_clnt(&a);
-	clnt->attr.addr.transport = RPCRDMA_TCP;
+	clnt->attr.addr = (struct rpcrdma_addr){ .transport = RPCRDMA_TCP, .host = "127.0.0.1" };
 	for (int i = 0; i < 10; i++)
 		start(&t[i]);
 	up(1);
