@@ -321,7 +321,8 @@ struct leat_cb {
  * Cancelling waits for no server. It blocks only while a server on the same host copies to or from the memory of a
  * call. */
 
-/** leat_cancel - cancels all operations of @m in flight whose callback has this @user_data; any thread, also in a callback
+/** leat_cancel - cancels all operations of @m in flight whose callback has this @user_data; also in a callback
+ * With the service thread, any thread may call it.
  *
  * Return: 0: they end soon; -ENOENT: there are none, or they have ended already.
  */

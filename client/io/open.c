@@ -82,7 +82,7 @@ static void open_end(struct lt_op *op, int err)
 static void open_return(struct lt_op *op, int err)
 {
 	struct leat_node *node = NULL;
-	struct leat_file *f;
+	struct leat_file *f = NULL;
 
 	if (!err && op->ret_node)
 		err = lt_node_of_walk(op, &node);
