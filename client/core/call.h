@@ -73,9 +73,9 @@ struct lt_call {
 	struct rpcrdma_engine *engine;   /* of the additional thread that makes it, or NULL */
 	lt_call_done done;
 	struct rpcrdma_msg msg, cancel_msg;
+	char why[96];                    /* copy of rpc.why, which belongs to that thread, which writes it */
 	bool cancelled;                  /* by lt_call_cancel(): there is no further attempt */
 	bool cancelling, replied;        /* cancel_msg has yet to come back; msg has come back */
-	char why[96];                    /* copy of rpc.why, which belongs to that thread */
 	bool waits;                      /* for the timer */
 	struct rpcrdma_timer timer;
 };

@@ -176,6 +176,7 @@ static int get_pd(struct rr_reg_conn *rc, const char *peer, const struct rpcrdma
 {
 	const struct rr_reg_strategy *s = rc->strategy;
 	struct rr_shared_pd like = {
+		.engine = rc->engine,
 		.strategy = s,
 		.attr = { .entries = attr->reg_entries ? attr->reg_entries : RR_CACHE_ENTRIES,
 			  .bytes = attr->reg_bytes, .deferred = s->deferred,

@@ -41,6 +41,7 @@ struct rr_shared_pd {
 	struct rr_cache *cache;   /* NULL: none */
 	int monitor_err;          /* ... because no monitor is available */
 	/* connections with equal values use the same one */
+	const struct rpcrdma_engine *engine; /* a call that is given up deregisters what others on its thread use */
 	const struct rr_reg_strategy *strategy;
 	struct rr_cache_attr attr;
 	const char *monitor;

@@ -5,7 +5,8 @@
  *
  * Operation:  The first connection to a server creates a shared PD, later ones with the same settings use it,
  *             and the last one destroys it. So a single connection that is repaired starts with an empty
- *             cache, as it does with new keys.
+ *             cache, as it does with new keys. Connections of different engines share none: a call that is given
+ *             up deregisters memory at once, which another thread's call must not be using.
  * Memory:     The connections that use a shared PD own it.
  * Threads:    Any; the domain's lock. Creation and destruction hold it; they are not part of a call.
  * Errors:     -ENOMEM and errors of the device.
@@ -19,7 +20,7 @@
 
 static bool is_like(const struct rr_shared_pd *a, const struct rr_shared_pd *b)
 {
-	return a->strategy == b->strategy && a->attr.entries == b->attr.entries &&
+	return a->engine == b->engine && a->strategy == b->strategy && a->attr.entries == b->attr.entries &&
 	       a->attr.bytes == b->attr.bytes && a->attr.deferred == b->attr.deferred &&
 	       a->attr.dirty_watermark == b->attr.dirty_watermark && a->monitor == b->monitor &&
 	       !strcmp(a->peer, b->peer);
