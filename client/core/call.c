@@ -296,7 +296,7 @@ static void cancel_there(struct rpcrdma_msg *msg)
 	rpcrdma_engine_post(c->m->session->engine, msg);
 }
 
-/* ---- */
+/* ---- sending ---- */
 
 /* Picks the next connection of the server. Only data is worth the way to another thread. */
 static void pick_connection(struct lt_call *c)

@@ -54,7 +54,7 @@ static bool same_address(const struct rpcrdma_addr *a, const struct rpcrdma_addr
 	return a->transport == b->transport && a->port == b->port && !strcmp(a->host, b->host);
 }
 
-/* Would the connections of @a serve @b as well? The process may have changed its identity since @a connected. */
+/* Would the connections of @a serve @b as well? */
 static bool same_settings(const struct lt_url *a, const struct lt_url *b)
 {
 	return a->scheme == b->scheme && a->conns == b->conns && a->credits == b->credits &&
@@ -65,6 +65,7 @@ static bool same_settings(const struct lt_url *a, const struct lt_url *b)
 	       !strcmp(a->registration, b->registration) && !strcmp(a->monitor, b->monitor);
 }
 
+/* The process may have changed its user since the connection was made. */
 static bool same_identity(const struct rpcrdma_cred *a, const struct rpcrdma_cred *b)
 {
 	return a->uid == b->uid && a->gid == b->gid && a->ngids == b->ngids &&

@@ -20,7 +20,7 @@ same() { # WHAT FILE FILE
 	checks=$((checks + 1))
 }
 
-# so many are sorted
+# the largest number of entries that is sorted
 (cd "$many" && find . -mindepth 1 -maxdepth 1 -printf '%P\n' | LC_ALL=C sort) >"$work/want"
 ok "$LEAT" ls "$local_url/many"
 [ "$(wc -l <"$work/out")" -eq $limit ] || fail "not all of $limit"

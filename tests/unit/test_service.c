@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_service.c - tables of procedures: which are refused, and which versions a caller is told
+ * test_service.c - tables of procedures: which are refused, and which versions an error reply names
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -81,7 +81,7 @@ static void outputs(void **state)
 	assert_true(newer.t.c == 3 && newer.more == 0);
 }
 
-/* Every structure of attributes and of operations is looked at. */
+/* Checks the sizes of all structures of attributes and of operations. */
 static void all_of_them(void **state)
 {
 	struct { struct rpcrdma_domain_attr a; long new; } domain = { .a.size = sizeof(domain), .new = 1 };
