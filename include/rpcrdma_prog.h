@@ -37,7 +37,7 @@ struct rpcrdma_task {
 	void *user;              /* initially NULL */
 };
 
-#define RPCRDMA_PENDING 1 /* of a handler: rpcrdma_task_finish() follows */
+#define RPCRDMA_PENDING 0x10000 /* of a handler: rpcrdma_task_finish() follows */
 
 /* A procedure. Unset members mean: no arguments, no results, no payload. */
 struct rpcrdma_proc {

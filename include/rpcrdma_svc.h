@@ -206,8 +206,7 @@ struct rpcrdma_xfer {
 };
 
 /* Own memory of the service (xfer->mem) is in use from the call until the req's done: until then
- * rpcrdma_mem_unregister() returns -EBUSY, and the program does not free it. Set xfer->buf to NULL again before the
- * structure is used for another transfer. */
+ * rpcrdma_mem_unregister() returns -EBUSY, and the program does not free it. */
 
 /** rpcrdma_req_pull - transfers bytes [off, off+len) of the arguments' payload into a buffer
  * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the transfers must be requested in order.

@@ -44,7 +44,7 @@ int rr_req_use_mem(struct rr_req *r, struct rpcrdma_xfer *p, bool write)
 	struct rpcrdma_buf *buf;
 	int rc;
 
-	if (p->buf)
+	if (!p->mem)
 		return 0;
 	rc = rr_svc_mem_get(r->pub.engine->domain, r->pub.conn->dev, p->mem, p->len, write, &buf);
 	if (!rc)

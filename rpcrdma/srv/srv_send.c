@@ -231,11 +231,25 @@ size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr)
 	return n;
 }
 
-/** rr_srv_gather - copies payload bytes to @to */
+/* Bytes of the payload that the service has placed or described. */
+static uint64_t given_bytes(const struct rr_rreq *rr, const struct rpcrdma_payload *payload)
+{
+	uint64_t sum = 0;
+
+	for (const struct rpcrdma_xfer *p = rr->placed; p; p = p->next)
+		sum += p->len;
+	for (int i = 0; i < payload->iovcnt && sum < payload->length; i++)
+		sum += payload->iov[i].iov_len;
+	return sum;
+}
+
+/** rr_srv_gather - copies payload bytes to @to; zeros stand for those that the service has not given */
 void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to)
 {
 	uint32_t left = payload->length;
 
+	if (unlikely(given_bytes(rr, payload) < left))
+		memset(to, 0, left); /* the buffer holds what other calls have left */
 	for (const struct rpcrdma_xfer *p = rr->placed; p; p = p->next)
 		if (p->off < payload->length)
 			memcpy(to + p->off, (uint8_t *)p->buf->addr + p->buf_off,

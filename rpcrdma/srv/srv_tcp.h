@@ -83,6 +83,9 @@ static inline struct rr_treq *rr_treq_of(const struct rr_req *r)
 }
 
 /* srv_tcp.c */
+/** rr_treq_cancel_pulls - ends all pulls of @t with @err; no bytes are received into their memory any more */
+void rr_treq_cancel_pulls(struct rr_treq *t, int err);
+
 /** rr_tconn_die - ends the connection; pulls in progress end with -EIO */
 void rr_tconn_die(struct rr_tconn *c);
 /** rr_tconn_interest - watches for the events that are needed now */

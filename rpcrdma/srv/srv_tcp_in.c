@@ -380,6 +380,12 @@ static int fill_pull(struct rr_tconn *c, struct rr_treq *t)
 	return 1;
 }
 
+void rr_treq_cancel_pulls(struct rr_treq *t, int err)
+{
+	while (t->pulls)
+		finish_pull(t, err);
+}
+
 static int skip_rest(struct rr_tconn *c, struct rr_treq *t)
 {
 	uint8_t waste[4096];
@@ -449,8 +455,7 @@ static void end_reading(struct rr_tconn *c)
 
 	c->in = NULL;
 	if (t) {
-		while (t->pulls)
-			finish_pull(t, -EIO);
+		rr_treq_cancel_pulls(t, -EIO);
 		if (t->waits)
 			; /* on_call_buf() handles it */
 		else if (t->skipping || (t->in == RR_TREQ_READING && !t->base.again))

@@ -32,6 +32,7 @@ static void on_end(struct rpcrdma_msg *msg)
 	struct rr_treq *t = container_of(msg, struct rr_treq, end_msg);
 	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
 
+	rr_treq_cancel_pulls(t, -ECANCELED); /* their memory is the service's again */
 	while (t->placed) {
 		struct rpcrdma_xfer *p = t->placed;
 

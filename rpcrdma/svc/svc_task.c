@@ -109,6 +109,8 @@ static void reply_error(struct service_task *t, enum rpcrdma_accept_stat stat)
 
 static void fail(struct service_task *t, int err)
 {
+	if (!t->handled)
+		free_args(t); /* a peer that does not take the reply must not make the server keep them */
 	switch (err) {
 	case -EBADMSG:
 		reply_error(t, RPCRDMA_GARBAGE_ARGS);
@@ -151,7 +153,7 @@ static int place(struct service_task *t)
 
 static void finish(struct service_task *t, int result)
 {
-	int rc = result < 0 ? result : place(t);
+	int rc = result > 0 ? -EIO : result < 0 ? result : place(t); /* positive: an errno without its sign */
 
 	if (rc)
 		fail(t, rc);
