@@ -110,11 +110,12 @@ int lt_handle_create(struct leat_session *s, const struct lt_url *url, const str
 void lt_handle_destroy(struct leat *m)
 {
 	struct leat_session *s = m->session;
+	bool is_private = s->is_private; /* without this mount, another thread may free a shared session */
 
 	assert(list_is_empty(&m->files) && list_is_empty(&m->tasks));
 	(void)lt_sync_run(s, detach_mount, m, NULL);
 	free_mount(m);
-	if (s->is_private)
+	if (is_private)
 		lt_session_destroy(s);
 }
 

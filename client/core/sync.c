@@ -328,6 +328,11 @@ void lt_sync_interrupt(struct rpcrdma_msg *msg)
 	interrupt_waiters(m, NULL);
 }
 
+void lt_sync_interrupt_now(struct leat *m)
+{
+	interrupt_waiters(m, NULL);
+}
+
 void leat_interrupt(struct leat *m)
 {
 	if (!m || lt_session_check(m->session))

@@ -103,4 +103,7 @@ int lt_sync_drain(struct leat *m, uint64_t until_ns);
 /** lt_sync_interrupt - ends the synchronous calls of the mount that @msg belongs to: the message of leat_interrupt() */
 void lt_sync_interrupt(struct rpcrdma_msg *msg);
 
+/** lt_sync_interrupt_now - ends them if leat_interrupt() has been called; on the owner's thread */
+void lt_sync_interrupt_now(struct leat *m);
+
 #endif

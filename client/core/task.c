@@ -28,10 +28,13 @@
 static void run_start(struct rpcrdma_msg *msg)
 {
 	struct lt_task *t = container_of(msg, struct lt_task, msg);
+	struct leat *m = t->m;
 
-	list_add_tail(&t->m->tasks, &t->link);
-	t->cancelled = atomic_load_explicit(&t->m->ending, memory_order_relaxed);
+	list_add_tail(&m->tasks, &t->link);
+	t->cancelled = atomic_load_explicit(&m->ending, memory_order_relaxed);
 	t->step(t);
+	if (unlikely(atomic_load(&m->interrupted))) /* its message may have come before this one */
+		lt_sync_interrupt_now(m);
 }
 
 static void tell(const struct lt_task *t)

@@ -273,6 +273,10 @@ static bool subreq_read(struct lt_subreq *p)
 	}
 	if (p->off >= p->io->end)
 		return true; /* above `end`: ignored */
+	if (p->io->task.cancelled) {
+		stop_at(p->io, p->off, -ECANCELED);
+		return true;
+	}
 	send_subreq(p);
 	return false;
 }
@@ -297,6 +301,10 @@ static bool subreq_written(struct lt_subreq *p)
 	drop_memory(p, ok->count);
 	if (!p->len || p->off >= p->io->end)
 		return true;
+	if (p->io->task.cancelled) {
+		stop_at(p->io, p->off, -ECANCELED);
+		return true;
+	}
 	send_subreq(p);
 	return false;
 }

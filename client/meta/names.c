@@ -238,6 +238,8 @@ static void rename_linked(struct lt_op *op, int err)
 	}
 	if (err)
 		lt_removed_forget(op);
+	else
+		op->created = true; /* the hidden name */
 	rename_send(op);
 }
 
