@@ -47,6 +47,7 @@ static void detach_mount(void *of, void *arg)
 	struct leat *m = of;
 
 	(void)arg;
+	rpcrdma_timer_cancel(m->session->engine, &m->touch_timer);
 	list_del(&m->link);
 	lt_server_put(m->server);
 	m->session->mounts--;

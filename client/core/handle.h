@@ -52,13 +52,18 @@ struct leat {
 	void (*away)(void *ctx, bool away, const char *why); /* opts->away, or NULL */
 	void *away_ctx;
 	struct list tasks;                 /* struct lt_task: started, but callback not yet run */
+	bool no_background;                /* no task without a caller may be started */
 	atomic_bool interrupted;           /* the synchronous call in progress, or the next one, ends with -EINTR */
 	atomic_bool interrupt_posted;
 	struct rpcrdma_msg interrupt_msg;
 	atomic_bool ending;                /* leat_umount_within() has cancelled: nothing more can be started */
 	struct lt_wait *drain;             /* waits until there are no tasks; NULL: no one waits */
 	struct list files;
-	struct list opening, removed;      /* see removed.h */
+	struct list opening, removed;      /* see removed.h, also for the next four */
+	bool hides;                        /* has hidden a name at least once */
+	bool touches;                      /* touch_timer is armed */
+	unsigned sweeps;                   /* in flight */
+	struct rpcrdma_timer touch_timer;
 
 	pthread_mutex_t lock;              /* protects the members below; a leaf lock: no other lock is taken under
 	                                    * it */

@@ -139,6 +139,23 @@ size_t lt_task_cancel(struct leat *m, bool (*match)(const struct lt_task *t, con
 	return n;
 }
 
+static bool is_background(const struct lt_task *t, const void *arg)
+{
+	(void)arg;
+	return t->background;
+}
+
+void lt_task_stop_background(void *of, void *arg)
+{
+	struct leat *m = of;
+
+	(void)arg;
+	if (m->session->in_callback)
+		return; /* there leat_umount() fails */
+	m->no_background = true;
+	(void)lt_task_cancel(m, is_background, NULL);
+}
+
 struct cancel {
 	bool (*match)(const struct lt_task *t, const void *arg);
 	const void *user_data;

@@ -30,6 +30,7 @@ struct lt_task {
 	int64_t result;
 	bool deferred;                        /* inside start() or stop(): its end must wait for a message */
 	bool cancelled;                       /* starts no further call */
+	bool background;                      /* has no caller; leat_umount() cancels it at once */
 	bool ended;                           /* a message will run its callback */
 	struct rpcrdma_msg msg;
 };
@@ -71,6 +72,11 @@ static inline void lt_task_finish(struct lt_task *t, int64_t result, void (*rele
  * Their callbacks run later. Return: the number of operations.
  */
 size_t lt_task_cancel(struct leat *m, bool (*match)(const struct lt_task *t, const void *arg), const void *arg);
+
+/** lt_task_stop_background - cancels the tasks of @of, a mount, that have no caller; no others may be started
+ * @arg: unused. For lt_sync_run(); does nothing in a callback.
+ */
+void lt_task_stop_background(void *of, void *arg);
 
 /** lt_task_has_data - a match of lt_task_cancel(): is @arg the user_data of the callback? */
 bool lt_task_has_data(const struct lt_task *t, const void *arg);

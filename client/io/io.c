@@ -467,6 +467,7 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	io->task.m = m;
 	io->task.cb = cb;
 	io->task.verb = write ? "write" : "read";
+	io->task.background = false;
 	io->task.path = f->path;
 	io->task.path2 = NULL;
 	io->f = f;

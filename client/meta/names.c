@@ -167,6 +167,10 @@ static void unlink_hidden(struct lt_op *op, int err)
 		lt_removed_keep(op, err); /* done, or failed in transit */
 		return;
 	}
+	if (!lt_removed_cannot(op)) {
+		lt_op_finish(op, err); /* the plain call would destroy the data of an open file */
+		return;
+	}
 	lt_removed_forget(op);
 	unlink_call(op);
 }
@@ -234,6 +238,10 @@ static void rename_linked(struct lt_op *op, int err)
 {
 	if (err && op->call.status == NFS3_OK) {
 		lt_removed_keep(op, err); /* failed in transit */
+		return;
+	}
+	if (err && !lt_removed_cannot(op)) {
+		lt_op_finish(op, err);
 		return;
 	}
 	if (err)

@@ -7,22 +7,26 @@
  *             a hidden name in the same directory. A rename onto an open file first links the file to a hidden name,
  *             so that the name always exists. The last close of the file, or a failed open, removes the hidden name.
  *
- *             unlink   LOOKUP -> [GETATTR] -> RENAME to the hidden name -> kept
- *             rename   LOOKUP -> [GETATTR] -> LINK to the hidden name -> RENAME -> kept
- *                                                                          `-> refused: REMOVE of the hidden name
+ *             unlink   LOOKUP -> [GETATTR] -> SETATTR -> RENAME to the hidden name -> kept
+ *             rename   LOOKUP -> [GETATTR] -> SETATTR -> LINK to the hidden name -> RENAME -> kept
+ *                                                                                     `-> refused: REMOVE of it
  *
- *             Without an open file there is no LOOKUP. A server that refuses RENAME or LINK gets the plain call.
+ *             Without an open file there is no LOOKUP. A server that cannot RENAME or LINK gets the plain call.
  *
- *             A crash leaves hidden names behind. A later listing that sees one that is more than a day old by the
- *             clock of the client sends SETATTR of the access time with a guard: the call is executed only if the
- *             ctime is still that of the listing, and its reply has the time of the server as the new ctime. The
- *             name is removed only if a day has passed between the two. So neither the clock of the client nor a
- *             change by another client leads to an early removal.
+ *             A crash leaves hidden names behind; a mount that finds one may remove it after a day without a change
+ *             (the sweep). The ctime of the file is the sign of life of the mount that has it open. RFC 1813 does
+ *             not promise that RENAME moves it, so SETATTR sets the access time first, and again every TOUCH_S. A
+ *             file whose times this user may not set gets a name with LT_REMOVED_KEEP, which no sweep removes.
+ *
+ *             A listing sweeps only for a mount that has hidden a name itself: a program that only reads removes
+ *             nothing. Others use `leat rm --leftovers`. The sweep sends SETATTR of the access time with the listed
+ *             ctime as a guard. The new ctime is the time of the server; the name goes only if a day has passed
+ *             between the two. So neither the clock of the client nor a change meanwhile leads to an early removal.
+ *             Files of other mounts of the session are not swept at any age.
  * Memory:     struct lt_removed, one allocation, belongs to the operation (op->removed), then to m->removed.
- * Threads:    The owner's.
+ * Threads:    The owner's. Sweeps, touches and removals after a cancel have no caller: leat_umount() cancels them.
  * Errors:     If a call that creates the hidden name fails in transit, or is cancelled, the name may exist: it is kept
- *             as if it did. A removal that fails leaves the name to a later listing. If the operation that removes
- *             it is cancelled, another one does so in the background.
+ *             as if it did. A removal that fails leaves the name to a later sweep.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,6 +40,8 @@
 #include "removed.h"
 
 #define DAY_S 86400
+#define TOUCH_S (6 * 3600) /* a failed attempt or two are no danger */
+#define SWEEPS_MAX 16u     /* in flight; the names come from the server */
 
 struct lt_removed {
 	struct list link;      /* in m->removed */
@@ -45,7 +51,7 @@ struct lt_removed {
 	bool detached;         /* which is one of its own */
 };
 
-/* Exactly the pattern: nothing else is ever removed. */
+/* Exactly the pattern of a name that a sweep removes, and nothing else. */
 static bool is_hidden_name(const char *name)
 {
 	const char *digits = name + sizeof(LT_REMOVED_PREFIX) - 1;
@@ -106,6 +112,68 @@ static struct lt_removed *find_removed(const struct leat *m, const struct lt_fh 
 	return NULL;
 }
 
+/* ---- the ctime, sign of life of an open file ---- */
+
+static void touch(struct lt_op *op, struct lt_fh *fh, lt_op_step next)
+{
+	SETATTR3args *args = &op->args.setattr;
+
+	memset(args, 0, sizeof(*args));
+	args->object = lt_fh_wire(fh);
+	args->new_attributes.atime.set_it = SET_TO_SERVER_TIME;
+	args->guard = op->guard;
+	lt_op_call(op, NFSPROC3_SETATTR, next);
+}
+
+static void end_background(struct lt_op *op, int err)
+{
+	(void)err; /* no caller: leat_error() is about the operations of the program */
+	lt_op_finish(op, 0);
+}
+
+static void touch_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	touch(op, &op->fh2, end_background);
+}
+
+/* Return: an operation without a caller; NULL: no memory, or the mount ends */
+static struct lt_op *create_background(struct leat *m, const char *verb)
+{
+	struct lt_op *op;
+
+	if (m->no_background || lt_op_create(m, verb, NULL, NULL, (struct leat_cb){ 0 }, &op))
+		return NULL;
+	op->task.background = true;
+	return op;
+}
+
+static void touch_all(struct rpcrdma_timer *t)
+{
+	struct leat *m = container_of(t, struct leat, touch_timer);
+
+	m->touches = false;
+	list_for_each(node, &m->removed) {
+		struct lt_op *op = create_background(m, "touch");
+
+		if (op) {
+			op->fh2 = container_of(node, struct lt_removed, link)->fh;
+			(void)lt_op_submit(op, touch_start);
+		}
+	}
+	if (!list_is_empty(&m->removed))
+		lt_removed_start_touching(m);
+}
+
+void lt_removed_start_touching(struct leat *m)
+{
+	if (m->touches)
+		return;
+	m->touches = true;
+	m->touch_timer.fn = touch_all;
+	rpcrdma_timer_set(m->session->engine, &m->touch_timer, TOUCH_S * NS_PER_S);
+}
+
 /* ---- does the last name of a walk need a hidden one? ---- */
 
 void lt_removed_forget(struct lt_op *op)
@@ -134,15 +202,52 @@ static int create_removed(struct lt_op *op, const struct lt_fh *fh)
 	return 0;
 }
 
+bool lt_removed_cannot(const struct lt_op *op)
+{
+	switch (op->call.status) {
+	case NFS3ERR_PERM:
+	case NFS3ERR_NOENT:
+	case NFS3ERR_ACCES:
+	case NFS3ERR_ROFS:
+	case NFS3ERR_MLINK:
+	case NFS3ERR_NAMETOOLONG:
+	case NFS3ERR_NOTSUPP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The file is about to get its hidden name, and has a new ctime. */
+static void own_touched(struct lt_op *op, int err)
+{
+	if (err && !lt_removed_cannot(op)) {
+		lt_op_finish(op, err == -EINPROGRESS ? -ECANCELED : err); /* of the change nothing is sent */
+		return;
+	}
+	if (err)
+		strcat(op->removed->name, LT_REMOVED_KEEP);
+	op->typed_next(op, 0);
+}
+
+/* Is it the hidden name of a file that this mount has open? */
+static bool is_own_hidden(const struct lt_op *op)
+{
+	const struct lt_removed *r = find_removed(op->task.m, &op->removed->fh);
+
+	return r && !strcmp(r->name, op->walk.part.name);
+}
+
 static void judge(struct lt_op *op, const fattr3 *a)
 {
 	if (a->type != NF3REG || a->nlink != 1) {
 		lt_removed_forget(op);
-	} else if (is_hidden_name(op->walk.part.name) && find_removed(op->task.m, &op->removed->fh)) {
-		lt_op_finish(op, -EBUSY); /* it has this name because it is open */
-		return;
+		op->typed_next(op, 0);
+	} else if (is_own_hidden(op)) {
+		lt_op_finish(op, -EBUSY);
+	} else {
+		touch(op, &op->removed->fh, own_touched);
 	}
-	op->typed_next(op, 0);
 }
 
 static void got_attr(struct lt_op *op, int err)
@@ -162,8 +267,12 @@ static void looked_up(struct lt_op *op, int err)
 
 	if (!err)
 		lt_fh_take(&fh, &ok->object);
+	else if (!lt_removed_cannot(op)) {
+		lt_op_finish(op, err);
+		return;
+	}
 	if (err || !is_open(op->task.m, &fh)) {
-		op->typed_next(op, 0);
+		op->typed_next(op, 0); /* the change itself reports what is wrong */
 		return;
 	}
 	err = create_removed(op, &fh);
@@ -222,6 +331,8 @@ void lt_removed_keep(struct lt_op *op, int64_t result)
 
 	op->removed = NULL;
 	list_add_tail(&op->task.m->removed, &r->link);
+	op->task.m->hides = true;
+	lt_removed_start_touching(op->task.m);
 	lt_removed_settle(op, &r->fh, result); /* it may have been closed meanwhile */
 }
 
@@ -232,13 +343,13 @@ static void remove_start(struct lt_op *op, int err)
 }
 
 /* Removes the name by an operation of its own, because @op is cancelled. If that one is cancelled too, as all are, the
- * name stays for a later listing. */
+ * name stays for a later sweep. */
 static void detach(struct lt_op *op)
 {
 	struct lt_removed *r = op->removed;
-	struct lt_op *own;
+	struct lt_op *own = r->detached ? NULL : create_background(op->task.m, "remove");
 
-	if (r->detached || lt_op_create(op->task.m, "remove", NULL, NULL, (struct leat_cb){ 0 }, &own))
+	if (!own)
 		return;
 	r->detached = true;
 	own->removed = r;
@@ -283,8 +394,8 @@ void lt_removed_settle(struct lt_op *op, const struct lt_fh *fh, int64_t result)
 
 static void end_sweep(struct lt_op *op, int err)
 {
-	(void)err; /* no caller: leat_error() is about the operations of the program */
-	lt_op_finish(op, 0);
+	op->task.m->sweeps--;
+	end_background(op, err);
 }
 
 static void touched(struct lt_op *op, int err)
@@ -302,22 +413,35 @@ static void touched(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_REMOVE, end_sweep);
 }
 
-static void touch(struct lt_op *op, int err)
+static void sweep_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
-	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
-	op->args.setattr.new_attributes = op->sattr;
-	op->args.setattr.guard = op->guard;
-	lt_op_call(op, NFSPROC3_SETATTR, touched);
+	touch(op, &op->walk.fh, touched);
 }
 
-/* Is it certainly not in use by this mount, and old by the clock of the client? */
+static bool is_in_use(const struct leat *m, const struct lt_fh *fh)
+{
+	return is_open(m, fh) || find_removed(m, fh);
+}
+
+/* Handles of different servers may be equal by chance: that name stays. */
+static bool is_in_use_in_session(const struct leat *m, const struct lt_fh *fh)
+{
+	list_for_each(node, &m->session->servers) {
+		list_for_each(at, &container_of(node, struct lt_server, link)->mounts) {
+			if (is_in_use(container_of(at, struct leat, link), fh))
+				return true;
+		}
+	}
+	return is_in_use(m, fh); /* its server may not be in the list yet */
+}
+
+/* Is it certainly not in use by this session, and old by the clock of the client? */
 static bool is_left_behind(const struct leat *m, const entryplus3 *e, const struct lt_fh *fh)
 {
 	const fattr3 *a = &e->name_attributes.post_op_attr_u.attributes;
 
-	return a->type == NF3REG && (int64_t)time(NULL) - a->ctime.seconds > DAY_S && !is_open(m, fh) &&
-	       !find_removed(m, fh);
+	return a->type == NF3REG && (int64_t)time(NULL) - a->ctime.seconds > DAY_S && !is_in_use_in_session(m, fh);
 }
 
 void lt_removed_sweep(struct leat *m, const struct lt_fh *dir, const entryplus3 *e)
@@ -325,16 +449,18 @@ void lt_removed_sweep(struct leat *m, const struct lt_fh *dir, const entryplus3 
 	struct lt_op *op;
 	struct lt_fh fh;
 
-	if (!is_hidden_name(e->name) || !e->name_attributes.attributes_follow || !e->name_handle.handle_follows)
+	if (!m->hides || m->sweeps >= SWEEPS_MAX || !is_hidden_name(e->name) ||
+	    !e->name_attributes.attributes_follow || !e->name_handle.handle_follows)
 		return;
 	lt_fh_take(&fh, &e->name_handle.post_op_fh3_u.handle);
-	if (!is_left_behind(m, e, &fh) || lt_op_create(m, "sweep", NULL, NULL, (struct leat_cb){ 0 }, &op))
+	op = is_left_behind(m, e, &fh) ? create_background(m, "sweep") : NULL;
+	if (!op)
 		return;
+	m->sweeps++;
 	op->walk.fh = fh;
 	op->fh2 = *dir;
-	memcpy(op->name2, e->name, LT_REMOVED_BYTES);
-	op->sattr.atime.set_it = SET_TO_SERVER_TIME;
+	strcpy(op->name2, e->name);
 	op->guard.check = TRUE;
 	op->guard.sattrguard3_u.obj_ctime = e->name_attributes.post_op_attr_u.attributes.ctime;
-	(void)lt_op_submit(op, touch);
+	(void)lt_op_submit(op, sweep_start);
 }

@@ -9,13 +9,19 @@
 #include "op.h"
 
 #define LT_REMOVED_PREFIX ".leat-removed-" /* and 16 hexadecimal digits */
-#define LT_REMOVED_BYTES (sizeof(LT_REMOVED_PREFIX) + 16)
+#define LT_REMOVED_KEEP "-keep"            /* after them, if this user may not set the times of the file */
+#define LT_REMOVED_BYTES (sizeof(LT_REMOVED_PREFIX) + 16 + sizeof(LT_REMOVED_KEEP) - 1)
 
 /** lt_removed_look - finds out whether the last name of the walk must be hidden, then calls next(op, 0)
  * It must if this mount has the file open and the file has no other name. Then op->removed is set. The server is asked
  * only if a file is open, or being opened. May finish @op with an error instead.
  */
 void lt_removed_look(struct lt_op *op, lt_op_step next);
+
+/** lt_removed_cannot - does the status of the last call mean that the server cannot hide this file?
+ * Then the caller makes the plain call. After any other failure the operation ends, and the file stays as it is.
+ */
+bool lt_removed_cannot(const struct lt_op *op);
 
 /** lt_removed_rename, lt_removed_link - give the file of op->removed its hidden name, instead of the name of the walk
  * or in addition to it; then call next(op, err) */
@@ -44,8 +50,13 @@ void lt_removed_opened(struct lt_op *op);
  * @dir: the directory that has been read
  * @e: any entry of it
  *
- * Returns at once; the removal goes on in the background, and fails silently.
+ * Does nothing in a mount that has never hidden a name. Returns at once; the removal goes on in the background, and
+ * fails silently.
  */
 void lt_removed_sweep(struct leat *m, const struct lt_fh *dir, const entryplus3 *e);
+
+/** lt_removed_start_touching - sets the access times of all files of m->removed every few hours, for the sweeps of other
+ * mounts; ends when there are none */
+void lt_removed_start_touching(struct leat *m);
 
 #endif

@@ -364,8 +364,10 @@ static void drop_files(void *of, void *arg)
  * result. What does not end in time is cancelled; that needs no reply. */
 static int end_operations(struct leat *m, uint64_t until_ns)
 {
-	int rc = lt_sync_drain(m, until_ns), dropped = 0;
+	int rc, dropped = 0;
 
+	(void)lt_sync_run(m->session, lt_task_stop_background, m, NULL);
+	rc = lt_sync_drain(m, until_ns);
 	if (!rc) {
 		(void)lt_sync_run(m->session, start_close, m, NULL);
 		rc = lt_sync_drain(m, until_ns);

@@ -6,7 +6,8 @@
  * For a test program to include: its definitions take the place of librpcrdma's. Calls wait in an
  * array until the engine is run; then one of them, the oldest or by `fake.pick` any other, is
  * answered by `fake.answer`, which sees arguments and results as the structures they are. Messages
- * come before calls, calls before timers, which are due at once. An engine with nothing left to
+ * come before calls, calls before timers, which are due at once, except those of an hour or more: they wait for
+ * fake_hours_later(). An engine with nothing left to
  * run fails the test: a task waits for ever.
  */
 #ifndef FAKE_RPC_H
@@ -51,7 +52,7 @@ struct fake {
 	} waiting[FAKE_CALLS_MAX];
 	unsigned count;
 	struct rpcrdma_msg *msgs, **msgs_tail;
-	struct rpcrdma_timer *timers;
+	struct rpcrdma_timer *timers, *slow_timers;
 };
 
 static struct fake fake;
@@ -173,6 +174,11 @@ void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
 void rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64_t delay_ns)
 {
 	(void)e;
+	if (delay_ns >= 3600 * NS_PER_S) {
+		t->left = fake.slow_timers;
+		fake.slow_timers = t;
+		return;
+	}
 	fake.last_delay_ns = delay_ns;
 	t->left = fake.timers;
 	fake.timers = t;
@@ -248,15 +254,33 @@ void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 	}
 }
 
+static void fake_unlink_timer(struct rpcrdma_timer **at, struct rpcrdma_timer *t)
+{
+	while (*at && *at != t)
+		at = &(*at)->left;
+	if (*at)
+		*at = t->left;
+}
+
 void rpcrdma_timer_cancel(struct rpcrdma_engine *e, struct rpcrdma_timer *t)
 {
 	(void)e;
-	for (struct rpcrdma_timer **at = &fake.timers; *at; at = &(*at)->left) {
-		if (*at == t) {
-			*at = t->left;
-			return;
-		}
+	fake_unlink_timer(&fake.timers, t);
+	fake_unlink_timer(&fake.slow_timers, t);
+}
+
+/* Fires the slow timers, each once. Return: their number */
+static inline unsigned fake_hours_later(void)
+{
+	struct rpcrdma_timer *t = fake.slow_timers;
+	unsigned n = 0;
+
+	fake.slow_timers = NULL;
+	for (struct rpcrdma_timer *next; t; t = next, n++) {
+		next = t->left;
+		t->fn(t);
 	}
+	return n;
 }
 
 static void fake_answer_one(void)

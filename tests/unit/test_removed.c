@@ -13,7 +13,7 @@
 #define DAY 86400
 
 static struct leat *m;
-static char history[1024];           /* calls with the names they change: "LOOKUP f;REMOVE f;" */
+static char history[4096];           /* calls with the names they change: "LOOKUP f;REMOVE f;" */
 static char made[LT_REMOVED_BYTES];  /* the last hidden name */
 static uint32_t nlink;
 static bool no_attributes, is_gone;
@@ -30,6 +30,7 @@ static const char *listed;
 static ftype3 listed_type;
 static uint32_t listed_age, listed_ctime, server_now; /* in seconds; the server's time when it is asked */
 static bool guard_fails, bare;
+static unsigned many;                /* entries */
 
 void *__real_malloc(size_t n);
 void *__wrap_malloc(size_t n);
@@ -75,12 +76,12 @@ static void answer_lookup(const LOOKUP3args *a, LOOKUP3res *r)
 	give_attr(&r->LOOKUP3res_u.resok.obj_attributes);
 }
 
-static void answer_list(READDIRPLUS3res *r)
+static void add_listed(READDIRPLUS3resok *ok)
 {
-	READDIRPLUS3resok *ok = &r->READDIRPLUS3res_u.resok;
 	entryplus3 *e = calloc(1, sizeof(*e));
 	fattr3 *a = &e->name_attributes.post_op_attr_u.attributes;
 
+	e->nextentry = ok->reply.entries;
 	ok->reply.entries = e;
 	ok->reply.eof = TRUE;
 	e->name = strdup(listed);
@@ -93,6 +94,24 @@ static void answer_list(READDIRPLUS3res *r)
 	give_handle(&e->name_handle.post_op_fh3_u.handle, "left");
 }
 
+static void answer_list(READDIRPLUS3res *r)
+{
+	for (unsigned i = 0; i < many; i++)
+		add_listed(&r->READDIRPLUS3res_u.resok);
+}
+
+/* All others wait until nothing else does. */
+static unsigned listing_first(unsigned calls)
+{
+	for (unsigned i = 0; i < calls; i++) {
+		uint32_t proc = fake.waiting[i].call->proc;
+
+		if (proc != NFSPROC3_SETATTR && proc != NFSPROC3_REMOVE)
+			return i;
+	}
+	return 0;
+}
+
 static void answer_setattr(const SETATTR3args *a, SETATTR3res *r)
 {
 	post_op_attr *after = &r->SETATTR3res_u.resok.obj_wcc.after;
@@ -100,6 +119,10 @@ static void answer_setattr(const SETATTR3args *a, SETATTR3res *r)
 	note("SETATTR", a->guard.check ? "guarded" : "");
 	assert_int_equal(a->new_attributes.atime.set_it, SET_TO_SERVER_TIME);
 	assert_int_equal(a->new_attributes.mtime.set_it, DONT_CHANGE);
+	if (!a->guard.check) {
+		assert_memory_equal(a->object.data.data_val, "file", 4);
+		return;
+	}
 	assert_int_equal(a->guard.sattrguard3_u.obj_ctime.seconds, listed_ctime);
 	if (guard_fails) {
 		r->status = NFS3ERR_NOT_SYNC;
@@ -171,6 +194,7 @@ static int setup(void **state)
 	no_attributes = is_gone = guard_fails = bare = false;
 	failure.proc = 0;
 	listed = NULL;
+	many = 1;
 	return 0;
 }
 
@@ -200,7 +224,7 @@ static void hidden_until_close(void **state)
 
 	(void)state;
 	assert_int_equal(leat_unlink(m, "/f"), 0);
-	expect("LOOKUP f;RENAME f;to hidden;");
+	expect("LOOKUP f;SETATTR ;RENAME f;to hidden;");
 	assert_int_equal(leat_close(f), 0);
 	expect("");
 	assert_int_equal(leat_close(g), 0);
@@ -224,7 +248,7 @@ static void not_the_last(void **state)
 	expect("LOOKUP f;REMOVE f;");
 	nlink = 1;
 	assert_int_equal(leat_unlink(m, "/f"), 0);
-	expect("LOOKUP f;RENAME f;to hidden;");
+	expect("LOOKUP f;SETATTR ;RENAME f;to hidden;");
 	assert_int_equal(leat_close(f), 0);
 	expect("REMOVE hidden;");
 }
@@ -237,19 +261,88 @@ static void refused(void **state)
 	(void)state;
 	fail_next(NFSPROC3_RENAME, NFS3ERR_ACCES, 0);
 	assert_int_equal(leat_unlink(m, "/f"), 0);
-	expect("LOOKUP f;RENAME f;to hidden;REMOVE f;");
+	expect("LOOKUP f;SETATTR ;RENAME f;to hidden;REMOVE f;");
 	fail_next(NFSPROC3_LINK, NFS3ERR_NOTSUPP, 0);
 	assert_int_equal(leat_rename(m, "/g", "/f"), 0);
-	expect("LOOKUP f;LINK hidden;RENAME g;to f;");
+	expect("LOOKUP f;SETATTR ;LINK hidden;RENAME g;to f;");
 	/* the rename itself: the hidden name goes */
 	fail_next(NFSPROC3_RENAME, NFS3ERR_NOTDIR, 0);
 	assert_int_equal(leat_rename(m, "/g", "/f"), -ENOTDIR);
-	expect("LOOKUP f;LINK hidden;RENAME g;to f;REMOVE hidden;");
-	fail_next(NFSPROC3_LOOKUP, NFS3ERR_IO, 0);
+	expect("LOOKUP f;SETATTR ;LINK hidden;RENAME g;to f;REMOVE hidden;");
+	fail_next(NFSPROC3_LOOKUP, NFS3ERR_ACCES, 0);
 	assert_int_equal(leat_unlink(m, "/f"), 0);
 	expect("LOOKUP f;REMOVE f;");
 	assert_int_equal(leat_close(f), 0);
 	expect("");
+}
+
+/* A server that could hide the file at another time: the file stays as it is. */
+static void failed_once(void **state)
+{
+	static const nfsstat3 statuses[] = { NFS3ERR_NOSPC, NFS3ERR_DQUOT, NFS3ERR_IO, NFS3ERR_SERVERFAULT };
+	struct leat_file *f = fake_open(m, O_RDONLY);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+		fail_next(NFSPROC3_LOOKUP, statuses[i], 0);
+		assert_true(leat_unlink(m, "/f") < 0);
+		expect("LOOKUP f;");
+		fail_next(NFSPROC3_SETATTR, statuses[i], 0);
+		assert_true(leat_unlink(m, "/f") < 0);
+		expect("LOOKUP f;SETATTR ;");
+		fail_next(NFSPROC3_RENAME, statuses[i], 0);
+		assert_true(leat_unlink(m, "/f") < 0);
+		expect("LOOKUP f;SETATTR ;RENAME f;to hidden;");
+		fail_next(NFSPROC3_LINK, statuses[i], 0);
+		assert_true(leat_rename(m, "/g", "/f") < 0);
+		expect("LOOKUP f;SETATTR ;LINK hidden;");
+	}
+	assert_int_equal(leat_close(f), 0);
+	expect("");
+}
+
+/* No sweep may take it for left behind, because its ctime does not move. */
+static void not_touched(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDONLY);
+
+	(void)state;
+	fail_next(NFSPROC3_SETATTR, NFS3ERR_PERM, 0);
+	assert_int_equal(leat_unlink(m, "/f"), 0);
+	expect("LOOKUP f;SETATTR ;RENAME f;to hidden;");
+	assert_string_equal(made + 30, "-keep");
+	assert_int_equal(leat_close(f), 0);
+	expect("REMOVE hidden;");
+}
+
+static void run_all(void)
+{
+	while (leat_poll(leat_session(m), 0) > 0)
+		;
+}
+
+/* As long as the mount lives, the ctime of its files moves. */
+static void touched_for_ever(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDONLY);
+
+	(void)state;
+	assert_int_equal(leat_unlink(m, "/f"), 0);
+	assert_int_equal(strlen(made), 30);
+	history[0] = '\0';
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(fake_hours_later(), 1);
+		fail_next(NFSPROC3_SETATTR, NFS3ERR_IO, 0); /* once is no danger */
+		run_all();
+		expect("SETATTR ;");
+	}
+	assert_string_equal(leat_error(m), "");
+	assert_int_equal(leat_close(f), 0);
+	expect("REMOVE hidden;");
+	assert_int_equal(fake_hours_later(), 1);
+	run_all();
+	expect("");
+	assert_int_equal(fake_hours_later(), 0);
 }
 
 /* Nobody knows whether the hidden name exists: the last close removes it. */
@@ -260,7 +353,7 @@ static void in_transit(void **state)
 	(void)state;
 	fail_next(NFSPROC3_RENAME, NFS3_OK, -ETIMEDOUT);
 	assert_int_equal(leat_unlink(m, "/f"), -ETIMEDOUT);
-	expect("LOOKUP f;RENAME f;to hidden;");
+	expect("LOOKUP f;SETATTR ;RENAME f;to hidden;");
 	fail_next(NFSPROC3_REMOVE, NFS3ERR_NOENT, 0);
 	assert_int_equal(leat_close(f), 0);
 	expect("REMOVE hidden;");
@@ -268,14 +361,14 @@ static void in_transit(void **state)
 	f = fake_open(m, O_RDONLY);
 	fail_next(NFSPROC3_LINK, NFS3_OK, -ETIMEDOUT);
 	assert_int_equal(leat_rename(m, "/g", "/f"), -ETIMEDOUT);
-	expect("LOOKUP f;LINK hidden;");
+	expect("LOOKUP f;SETATTR ;LINK hidden;");
 	assert_int_equal(leat_close(f), 0);
 	expect("REMOVE hidden;");
 
 	f = fake_open(m, O_RDONLY);
 	fail_next(NFSPROC3_RENAME, NFS3_OK, -ETIMEDOUT);
 	assert_int_equal(leat_rename(m, "/g", "/f"), -ETIMEDOUT);
-	expect("LOOKUP f;LINK hidden;RENAME g;to f;");
+	expect("LOOKUP f;SETATTR ;LINK hidden;RENAME g;to f;");
 	assert_int_equal(leat_close(f), 0);
 	expect("REMOVE hidden;");
 }
@@ -321,7 +414,7 @@ static void opened_meanwhile(void **state)
 	run(&opened, &removed);
 	assert_int_equal(opened.result, 0);
 	assert_int_equal(removed.result, 0);
-	expect("LOOKUP f;LOOKUP f;ACCESS ;RENAME f;to hidden;");
+	expect("LOOKUP f;LOOKUP f;ACCESS ;SETATTR ;RENAME f;to hidden;");
 	assert_int_equal(leat_close(f), 0);
 	expect("REMOVE hidden;");
 
@@ -332,7 +425,7 @@ static void opened_meanwhile(void **state)
 	run(&opened, &removed);
 	assert_int_equal(opened.result, -EACCES);
 	assert_int_equal(removed.result, 0);
-	expect("LOOKUP f;LOOKUP f;ACCESS ;RENAME f;to hidden;REMOVE hidden;");
+	expect("LOOKUP f;LOOKUP f;ACCESS ;SETATTR ;RENAME f;to hidden;REMOVE hidden;");
 
 	opened.times = removed.times = 0;
 	fake.pick = access_last;
@@ -342,7 +435,7 @@ static void opened_meanwhile(void **state)
 	run(&opened, &removed);
 	assert_int_equal(opened.result, -EACCES);
 	assert_int_equal(removed.result, 0);
-	expect("LOOKUP f;LOOKUP f;RENAME f;to hidden;ACCESS ;REMOVE hidden;");
+	expect("LOOKUP f;LOOKUP f;SETATTR ;RENAME f;to hidden;ACCESS ;REMOVE hidden;");
 }
 
 /* Closed before the hidden name exists. */
@@ -358,7 +451,7 @@ static void closed_meanwhile(void **state)
 	assert_int_equal(leat_aio_close(f, (struct leat_cb){ tell, &closed, NULL }), 0);
 	run(&closed, &removed);
 	assert_int_equal(removed.result, 0);
-	expect("LOOKUP f;RENAME f;to hidden;REMOVE hidden;");
+	expect("LOOKUP f;SETATTR ;RENAME f;to hidden;REMOVE hidden;");
 }
 
 static void run_one(const struct told *t)
@@ -379,7 +472,7 @@ static void cancelled(void **state)
 
 	(void)state;
 	assert_int_equal(leat_unlink(m, "/f"), 0);
-	expect("LOOKUP f;RENAME f;to hidden;");
+	expect("LOOKUP f;SETATTR ;RENAME f;to hidden;");
 	assert_int_equal(leat_aio_close(f, cb), 0);
 	assert_int_equal(leat_cancel(m, &told), 0);
 	run_one(&told);
@@ -389,7 +482,7 @@ static void cancelled(void **state)
 	f = fake_open(m, O_RDONLY);
 	told.times = 0;
 	assert_int_equal(leat_unlink(m, "/f"), 0);
-	expect("LOOKUP f;RENAME f;to hidden;");
+	expect("LOOKUP f;SETATTR ;RENAME f;to hidden;");
 	assert_int_equal(leat_aio_close(f, cb), 0);
 	assert_int_equal(leat_cancel_all(m), 0);
 	run_one(&told);
@@ -404,7 +497,7 @@ static void cancelled(void **state)
 	assert_int_equal(leat_cancel(m, &told), 0);
 	run_one(&told);
 	assert_int_equal(told.result, -EINPROGRESS);
-	expect("LOOKUP f;");
+	expect("LOOKUP f;SETATTR ;");
 	assert_int_equal(leat_close(f), 0);
 	expect("REMOVE hidden;");
 }
@@ -432,7 +525,7 @@ static void no_memory(void **state)
 
 /* ---- left behind ---- */
 
-static void list(const char *name, ftype3 type, uint32_t age, const char *want)
+static void list_only(const char *name, ftype3 type, uint32_t age)
 {
 	struct leat_dir *d;
 
@@ -441,6 +534,12 @@ static void list(const char *name, ftype3 type, uint32_t age, const char *want)
 	listed_age = age;
 	assert_int_equal(leat_opendir(m, "/", &d), 0);
 	leat_closedir(d);
+}
+
+static void list(const char *name, ftype3 type, uint32_t age, const char *want)
+{
+	m->hides = true;
+	list_only(name, type, age);
 	(void)lt_sync_drain(m, 0);
 	expect(want);
 }
@@ -462,6 +561,7 @@ static void left_behind(void **state)
 	list(".leat-removed-00000000deadbeeg", NF3REG, 9 * DAY, "");
 	list("leat-removed-00000000deadbeef", NF3REG, 9 * DAY, "");
 	list(".leat-removed-", NF3REG, 9 * DAY, "");
+	list(OLD_NAME "-keep", NF3REG, 9 * DAY, "");
 	/* without attributes nothing is known */
 	bare = true;
 	list(OLD_NAME, NF3REG, 9 * DAY, "");
@@ -492,6 +592,80 @@ static void in_use(void **state)
 	list(OLD_NAME, NF3REG, 9 * DAY, "SETATTR guarded;REMOVE " OLD_NAME ";");
 }
 
+/* A mount that has hidden nothing removes nothing. */
+static void only_reads(void **state)
+{
+	(void)state;
+	server_now = (uint32_t)time(NULL);
+	list_only(OLD_NAME, NF3REG, 9 * DAY);
+	run_all();
+	expect("");
+}
+
+/* Another mount of the session has it open. */
+static void in_use_next_door(void **state)
+{
+	struct leat_session *s = leat_session(m);
+	struct leat *other;
+	struct leat_file *f;
+
+	(void)state;
+	server_now = (uint32_t)time(NULL);
+	lt_server_share(m->server);
+	s->is_private = false;
+	assert_int_equal(lt_handle_create(s, &m->url, &m->server->named, NULL, &other), 0);
+	assert_ptr_equal(other->server, m->server);
+	f = fake_open(other, O_RDONLY);
+	memcpy(f->fh.data, "left", 4);
+	list(OLD_NAME, NF3REG, 9 * DAY, "");
+	assert_int_equal(leat_close(f), 0);
+	list(OLD_NAME, NF3REG, 9 * DAY, "SETATTR guarded;REMOVE " OLD_NAME ";");
+	leat_umount(other);
+	s->is_private = true;
+}
+
+/* The server chooses how many names it lists, not how many operations are in flight. */
+static void bounded(void **state)
+{
+	(void)state;
+	server_now = (uint32_t)time(NULL);
+	m->hides = true;
+	many = 40;
+	fake.pick = listing_first;
+	list_only(OLD_NAME, NF3REG, 9 * DAY);
+	assert_int_equal(fake.count, 16);
+	fake.pick = NULL;
+	run_all();
+	assert_int_equal(fake.by_proc[NFSPROC3_REMOVE], 16);
+	history[0] = '\0';
+	list_only(OLD_NAME, NF3REG, 9 * DAY);
+	run_all();
+	assert_int_equal(fake.by_proc[NFSPROC3_REMOVE], 32);
+}
+
+/* Operations without a caller do not delay the end of the mount, not even of a server that is silent. */
+static void unmounted(void **state)
+{
+	struct told told = { 0 };
+	struct leat_file *f = fake_open(m, O_RDONLY);
+
+	(void)state;
+	assert_int_equal(leat_unlink(m, "/f"), 0);
+	assert_int_equal(leat_aio_close(f, (struct leat_cb){ tell, &told, NULL }), 0);
+	assert_int_equal(leat_cancel(m, &told), 0);
+	while (!told.times)
+		leat_poll(leat_session(m), 0);
+	server_now = (uint32_t)time(NULL);
+	fake.pick = listing_first;
+	list_only(OLD_NAME, NF3REG, 9 * DAY);
+	assert_int_equal(fake.count, 2);
+	fake.silent = true;
+	history[0] = '\0';
+	leat_umount(m);
+	expect("");
+	m = fake_mount(1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -499,6 +673,8 @@ int main(void)
 		TEST(hidden_until_close), TEST(not_the_last), TEST(refused),     TEST(in_transit),
 		TEST(opened_meanwhile),   TEST(closed_meanwhile), TEST(no_memory), TEST(left_behind),
 		TEST(not_old),            TEST(in_use),           TEST(cancelled),
+		TEST(failed_once),        TEST(not_touched),      TEST(touched_for_ever), TEST(only_reads),
+		TEST(in_use_next_door),   TEST(bounded),          TEST(unmounted),
 	};
 #undef TEST
 
