@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# test_cli_leftovers.sh - temporary files of killed copies: what counts as one, which commands skip or remove them
+# test_cli_leftovers.sh - temporary files of killed copies and hidden names of crashed programs: what counts as one,
+# which commands skip or remove them
 
 set -eu
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${CC:=gcc}"
@@ -131,9 +132,28 @@ big"
 	rm "$export_dir/big"
 }
 
+hidden=.leat-removed-0123456789abcdef
+hidden() { # NAMED DIR WHAT-IS-SAID WHAT-STAYS
+	mkdir -p "$2/$hidden.d"
+	for f in "$hidden" "$hidden-keep" .leat-removed-0123456789abcde; do
+		echo "$f" >"$2/$f"
+		touch -d '2 days ago' "$2/$f"
+	done
+	ln -s f "$2/.leat-removed-fedcba9876543210"
+	ok "$LEAT" rm --leftovers "$1"
+	same 'hidden today' "$(sed 's/ .*\//  /' "$work/out")" "kept  $hidden (changed less than a day ago)"
+	ok three_days_later "$LEAT" rm --leftovers "$1"
+	same 'hidden' "$(sed 's/ .*\//  /' "$work/out")" "$3"
+	same 'hidden, stays' "$(names "$2")" "./.leat-removed-0123456789abcde $4./$hidden-keep ./.leat-removed-fedcba9876543210 "
+	rm -r "$2"
+}
+
 removes "$work/here" "$work/here"
+hidden "$work/here" "$work/here" "removed  $hidden" ''
 for url in "$local_url" "$tcp_url"; do
 	removes "$url/t" "$export_dir/t"
+	# the clock of the server decides
+	hidden "$url/t" "$export_dir/t" "kept  $hidden (changed less than a day ago)" "./$hidden "
 	skips "$work/here" "$work/here" "$url/t" "$export_dir/t"
 	skips "$url/t" "$export_dir/t" "$work/here" "$work/here"
 	killed "$url"

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * leftovers.c - leat rm --leftovers: removes temporary files of killed copies
+ * leftovers.c - leat rm --leftovers: removes temporary files of killed copies and hidden names of crashed programs
  *
  * Operation:  A leftover is a file or link with a name as made by tool_temp_name(), owned by this user,
  *             and not changed for a day: a running copy keeps writing to its file. Other files stay, and
  *             so do those that this user may not remove.
+ *             A file with a hidden name of libleat (leat(7)) may be open somewhere; its mount touches it every few
+ *             hours. On a server, the server's clock decides: the access time is set if the file has not changed
+ *             since the listing, and the new ctime is the server's time.
  * Memory:     The entries of the directories on the current path; one path.
  * Threads:    One.
  * Errors:     Logged, and the rest is processed; status 1.
@@ -35,6 +38,49 @@ static time_t last_change(const struct stat *st)
 	return MAX(st->st_mtim.tv_sec, st->st_ctim.tv_sec);
 }
 
+static bool is_hidden_name(const char *name)
+{
+	static const char prefix[] = ".leat-removed-";
+	const char *digits = name + sizeof(prefix) - 1;
+
+	return !strncmp(name, prefix, sizeof(prefix) - 1) && strspn(digits, "0123456789abcdef") == 16 && !digits[16];
+}
+
+static bool is_leftover_name(const struct tool_entry *e)
+{
+	return tool_is_temp_name(e->name) || (S_ISREG(e->st.st_mode) && is_hidden_name(e->name));
+}
+
+/* Sets the access time of a file that is as it was listed. */
+static int touch(struct fs_base in, const struct tool_entry *e, struct stat *ret)
+{
+	struct leat_setattr set = {
+		.size = sizeof(set),
+		.mask = LEAT_SET_ATIME | LEAT_SET_GUARD,
+		.atime.tv_nsec = UTIME_NOW,
+		.guard_ctime = e->st.st_ctim,
+	};
+	struct leat_node *dir;
+	int rc = leat_node_get(fs_mount(in), ".", &dir);
+
+	if (rc)
+		return rc;
+	rc = leat_node_setattr(dir, e->name, &set, ret);
+	leat_node_put(dir);
+	return rc;
+}
+
+/* Why may a program still have the file of a hidden name open? NULL: none does. */
+static const char *why_in_use(struct fs_base in, const struct tool_entry *e)
+{
+	struct stat now;
+	int rc = touch(in, e, &now);
+
+	if (rc)
+		return rc == -EBUSY ? "changed just now" : "its age by the clock of the server is unknown";
+	return now.st_ctim.tv_sec - e->st.st_ctim.tv_sec <= DAY_S ? "changed less than a day ago" : NULL;
+}
+
 static int remove_leftover(const struct sweep *s, struct fs_base in, const struct tool_entry *e)
 {
 	const char *why = NULL;
@@ -44,6 +90,8 @@ static int remove_leftover(const struct sweep *s, struct fs_base in, const struc
 		why = "of another user";
 	else if (s->now - last_change(&e->st) < DAY_S)
 		why = "changed less than a day ago";
+	else if (in.m && is_hidden_name(e->name))
+		why = why_in_use(in, e);
 	if (!why) {
 		rc = fs_unlink(in, e->name);
 		if (rc && rc != -ENOENT)
@@ -70,7 +118,7 @@ static int sweep_dir(struct sweep *s, struct fs_base in)
 	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
 		bool is_dir = S_ISDIR(e.v[i].st.st_mode);
 
-		if (is_dir ? !s->recursive : !tool_is_temp_name(e.v[i].name))
+		if (is_dir ? !s->recursive : !is_leftover_name(&e.v[i]))
 			continue;
 		rc = tool_path_push(&s->path, e.v[i].name);
 		if (rc) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * leftovers.h - temporary files of killed copies
+ * leftovers.h - temporary files of killed copies, hidden names of crashed programs
  */
 #ifndef LEAT_TOOL_LEFTOVERS_H
 #define LEAT_TOOL_LEFTOVERS_H
