@@ -16,6 +16,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "handle.h"
 #include "lt_server.h"
 #include "sync.h"
 
@@ -101,6 +102,8 @@ int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct r
 	srv->watched = watched;
 	list_init(&srv->link);
 	list_init(&srv->mounts);
+	for (size_t i = 0; i < ARRAY_SIZE(srv->silence); i++)
+		srv->silence[i].server = srv;
 	*ret = srv;
 	return 0;
 }
@@ -146,7 +149,7 @@ static void open_conn(void *of, void *arg)
 
 struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned index)
 {
-	unsigned thread = index % s->session->conf.threads;
+	unsigned thread = index == LT_CONN_OTHER ? 0 : index % s->session->conf.threads;
 
 	return thread ? s->session->more[thread - 1].engine : NULL;
 }
@@ -160,17 +163,49 @@ int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_cln
 	return rc ? rc : o.err;
 }
 
+/* Tells the mounts if the first connection has become silent, or the last one is no more. */
+void lt_server_on_away(void *ctx, bool silent, const char *why)
+{
+	struct lt_silence *of = ctx;
+	struct lt_server *s = of->server;
+	bool any = false;
+
+	of->silent = silent;
+	for (size_t i = 0; i < ARRAY_SIZE(s->silence); i++)
+		any |= s->silence[i].silent;
+	if (any == s->is_away)
+		return;
+	s->is_away = any;
+	list_for_each(node, &s->mounts) {
+		struct leat *m = list_entry(node, struct leat, link);
+
+		m->away(m->away_ctx, any, why);
+	}
+}
+
+static struct lt_silence *silence_of(struct lt_server *s, const struct rpcrdma_clnt *c)
+{
+	unsigned i = 0;
+
+	while (i < LT_CONN_OTHER && s->clnt[i] != c)
+		i++;
+	return &s->silence[i];
+}
+
 static void close_conn(void *of, void *arg)
 {
-	(void)arg;
-	rpcrdma_clnt_destroy(of);
+	struct lt_silence *silence = silence_of(of, arg);
+
+	rpcrdma_clnt_destroy(arg);
+	if (silence->silent)
+		lt_server_on_away(silence, false, "");
 }
 
 void lt_server_close(struct lt_server *s, struct rpcrdma_clnt *c)
 {
 	if (!c)
 		return;
-	(void)lt_sync_run_at(s->session, rpcrdma_clnt_engine(c), close_conn, c, NULL);
+	(void)lt_sync_run_at(s->session, rpcrdma_clnt_engine(c), close_conn, s, c);
 }
 
 static void look_conn(void *of, void *arg)

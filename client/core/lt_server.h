@@ -10,6 +10,14 @@
 
 #include "session.h"
 
+/* Does the server owe replies on this connection? The context of rpcrdma_clnt_attr.away. */
+struct lt_silence {
+	struct lt_server *server;
+	bool silent;
+};
+
+#define LT_CONN_OTHER LT_CONNS_MAX /* index of a connection to another service of the server: MOUNT, rpcbind */
+
 struct lt_server {
 	struct list link;                  /* in session->servers, once it is connected */
 	struct leat_session *session;
@@ -33,7 +41,8 @@ struct lt_server {
 	/* owner's thread only */
 	struct list mounts;                /* struct leat */
 	unsigned clnt_next;
-	bool is_away;
+	bool is_away;                      /* the mounts have been told; a connection is silent */
+	struct lt_silence silence[LT_CONNS_MAX + 1];
 };
 
 /** lt_server_get - finds the connected server of @s that serves @u, or creates one without connections
@@ -53,14 +62,17 @@ void lt_server_share(struct lt_server *s);
 /** lt_server_put - drops a reference; the last one closes the connections. NULL is fine. */
 void lt_server_put(struct lt_server *s);
 
+/** lt_server_on_away - rpcrdma_clnt_attr.away of connections on the session's engine; @ctx: of server->silence */
+void lt_server_on_away(void *ctx, bool silent, const char *why);
+
 /** lt_server_engine - the engine for connection @index; NULL: the session's */
 struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned index);
 
-/** lt_server_open - rpcrdma_clnt_create() for connection @index, on the thread of its engine */
+/** lt_server_open - rpcrdma_clnt_create() for connection @index, or LT_CONN_OTHER, on the thread of its engine */
 must_check int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_clnt_attr *attr,
 			      struct rpcrdma_clnt **ret);
 
-/** lt_server_close - rpcrdma_clnt_destroy() on the thread of its engine */
+/** lt_server_close - rpcrdma_clnt_destroy() on the thread of its engine; the connection is silent no more */
 void lt_server_close(struct lt_server *s, struct rpcrdma_clnt *c);
 
 /** lt_server_look - rpcrdma_clnt_info() on the thread of its engine */

@@ -98,7 +98,8 @@ int lt_op_create(struct leat *m, const char *verb, const char *path, const char 
 int lt_op_submit(struct lt_op *op, lt_op_step first)
 {
 	op->first = op->next = first;
-	op->task.stop = stop_op;
+	if (!op->task.stop)
+		op->task.stop = stop_op;
 	lt_task_submit(&op->task, start_op);
 	return 0;
 }

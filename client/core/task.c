@@ -112,6 +112,11 @@ static void cancel_task(struct lt_task *t)
 	t->deferred = false;
 }
 
+bool lt_task_is_of_file(const struct lt_task *t, const void *arg)
+{
+	return t->file == arg;
+}
+
 bool lt_task_has_data(const struct lt_task *t, const void *arg)
 {
 	return t->cb.user_data == arg;

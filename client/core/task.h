@@ -19,6 +19,7 @@ struct lt_task {
 	struct leat *m;
 	struct leat_cb cb;
 	/* for error messages */
+	const struct leat_file *file;         /* that the operation holds, or NULL */
 	const char *verb;                     /* static */
 	const char *path, *path2;             /* valid as long as the task; or NULL */
 	int explained;                        /* the error that `what` and `cause` explain, or 0 */
@@ -77,6 +78,9 @@ size_t lt_task_cancel(struct leat *m, bool (*match)(const struct lt_task *t, con
  * @arg: unused. For lt_sync_run(); does nothing in a callback.
  */
 void lt_task_stop_background(void *of, void *arg);
+
+/** lt_task_is_of_file - a match of lt_task_cancel(): is it an operation on the file @arg? */
+bool lt_task_is_of_file(const struct lt_task *t, const void *arg);
 
 /** lt_task_has_data - a match of lt_task_cancel(): is @arg the user_data of the callback? */
 bool lt_task_has_data(const struct lt_task *t, const void *arg);

@@ -119,6 +119,7 @@ int lt_file_op(struct leat_file *f, const char *verb, struct leat_cb cb, struct 
 		return rc;
 	(*ret)->file = f;
 	(*ret)->task.path = f->path;
+	(*ret)->task.file = f;
 	return 0;
 }
 
@@ -156,6 +157,7 @@ static void close_finish(struct lt_op *op, int err)
 	/* keep the file's path with the operation, for error messages */
 	op->path2_copy = f->path;
 	f->path = NULL;
+	op->file = NULL;
 	free_file(f);
 	lt_removed_settle(op, &fh, err);
 }
@@ -177,7 +179,10 @@ static void close_idle(struct lt_op *op)
 
 static void go_on_closing(struct rpcrdma_msg *msg)
 {
-	close_idle(container_of(msg, struct lt_op, task.msg));
+	struct lt_op *op = container_of(msg, struct lt_op, task.msg);
+
+	op->file->close_op = NULL;
+	close_idle(op);
 }
 
 static void close_start(struct lt_op *op, int err)
@@ -192,6 +197,17 @@ static void close_start(struct lt_op *op, int err)
 		close_idle(op);
 }
 
+/* A close that waits for other operations on its file cancels these: cancelling waits for no server. */
+static void stop_close(struct lt_task *t)
+{
+	struct lt_op *op = container_of(t, struct lt_op, task);
+
+	if (op->file && op->file->close_op == op)
+		(void)lt_task_cancel(t->m, lt_task_is_of_file, op->file);
+	else
+		lt_call_cancel(&op->call);
+}
+
 /* The file must not be used again, whatever the outcome. */
 int leat_aio_close(struct leat_file *f, struct leat_cb cb)
 {
@@ -200,6 +216,7 @@ int leat_aio_close(struct leat_file *f, struct leat_cb cb)
 
 	if (rc)
 		return rc;
+	op->task.stop = stop_close;
 	return lt_op_submit(op, close_start);
 }
 

@@ -470,6 +470,7 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	io->task.background = false;
 	io->task.path = f->path;
 	io->task.path2 = NULL;
+	io->task.file = f;
 	io->f = f;
 	io->write = write;
 	io->stable = UNSTABLE;

@@ -327,6 +327,7 @@ int lt_readahead_read(struct leat_file *f, void *buf, size_t len, uint64_t pos, 
 		return lt_task_refuse(cb, -ENOMEM);
 	r->task.m = f->m;
 	r->task.cb = cb;
+	r->task.file = f;
 	r->task.verb = "read";
 	r->task.path = f->path;
 	r->f = f;

@@ -390,6 +390,12 @@ void lt_removed_settle(struct lt_op *op, const struct lt_fh *fh, int64_t result)
 	lt_removed_undo(op, result);
 }
 
+void lt_removed_drop(struct leat *m)
+{
+	while (!list_is_empty(&m->removed))
+		free(container_of(list_pop(&m->removed), struct lt_removed, link));
+}
+
 /* ---- hidden names that others have left behind ---- */
 
 static void end_sweep(struct lt_op *op, int err)

@@ -46,6 +46,9 @@ void lt_removed_settle(struct lt_op *op, const struct lt_fh *fh, int64_t result)
 void lt_removed_opening(struct lt_op *op);
 void lt_removed_opened(struct lt_op *op);
 
+/** lt_removed_drop - forgets the hidden names of a mount that ends; they stay at the server */
+void lt_removed_drop(struct leat *m);
+
 /** lt_removed_sweep - removes a hidden name that a mount has left behind more than a day ago
  * @dir: the directory that has been read
  * @e: any entry of it

@@ -112,21 +112,6 @@ static void explain(struct lt_server *s, char *why, size_t cap, const struct rpc
 		 cause[0] ? ")" : "", advice(addr, err));
 }
 
-/* A connection has had no reply for a while, or has recovered. */
-static void on_away(void *ctx, bool away, const char *why)
-{
-	struct lt_server *s = ctx;
-
-	if (away == s->is_away)
-		return;
-	s->is_away = away;
-	list_for_each(node, &s->mounts) {
-		struct leat *m = list_entry(node, struct leat, link);
-
-		m->away(m->away_ctx, away, why);
-	}
-}
-
 static int create_clnt(struct lt_server *s, unsigned index, const struct rpcrdma_addr *addr, uint32_t connect_ms,
 		       struct rpcrdma_clnt **ret)
 {
@@ -153,11 +138,10 @@ static int create_clnt(struct lt_server *s, unsigned index, const struct rpcrdma
 		/* the user chose the path of a local:// URL; that of leat:// came from a server */
 		.check_socket = s->url.scheme == LT_SCHEME_LEAT,
 		.socket_uid = s->url.socket_uid,
-		.away = s->watched && !lt_server_engine(s, index) ? on_away : NULL,
-		.ctx = s,
+		.away = s->watched && !lt_server_engine(s, index) ? lt_server_on_away : NULL,
+		.ctx = &s->silence[index],
 	};
 
-	s->is_away = false; /* discard the state of other connections */
 	return lt_server_open(s, index, &attr, ret);
 }
 

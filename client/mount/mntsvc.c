@@ -54,7 +54,7 @@ static int open_elsewhere(struct leat *m, uint16_t port, uint32_t prog, uint32_t
 	struct rpcrdma_addr addr = { .transport = RPCRDMA_TCP, .port = port };
 
 	memcpy(addr.host, m->url.host, sizeof(addr.host));
-	return lt_choose_open(m->server, 0, &addr, prog, vers, ret, why, cap);
+	return lt_choose_open(m->server, LT_CONN_OTHER, &addr, prog, vers, ret, why, cap);
 }
 
 /* Asks rpcbind for the port of the MOUNT service. */

@@ -22,6 +22,7 @@
 #include "mntsvc.h"
 #include "nfs_errno.h"
 #include "op.h"
+#include "removed.h"
 #include "opts.h"
 #include "sync.h"
 #include "task.h"
@@ -344,12 +345,13 @@ static void cancel_all(void *of, void *arg)
 {
 	struct leat *m = of;
 
-	start_close(m, arg);
+	(void)arg;
 	atomic_store(&m->ending, true);
 	(void)lt_task_cancel(m, NULL, NULL);
 }
 
-/* Drops files whose close could not be started, and those that were opened after it. */
+/* Drops the files that are left: those whose close could not be started, and all if the time is up. No operation refers
+ * to them any more. */
 static void drop_files(void *of, void *arg)
 {
 	struct leat *m = of;
@@ -358,6 +360,7 @@ static void drop_files(void *of, void *arg)
 		lt_file_drop(list_entry(node, struct leat_file, link));
 		*(int *)arg = -ENOMEM;
 	}
+	lt_removed_drop(m);
 }
 
 /* Ends all operations, and closes the files that the application has left open: it closes them itself if it needs the

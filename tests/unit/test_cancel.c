@@ -452,7 +452,61 @@ static void syncing(void **state)
 	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 2);
 }
 
+/* A close that waits for other operations on its file ends, though the server does not reply. */
+static void closing_behind_others(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDWR), *other = fake_open(m, O_RDWR);
+	struct count io = { 0 }, c = { 0 }, of_other = { 0 };
+	static char buf[PART];
+
+	(void)state;
+	assert_int_equal(leat_aio_pread(f, buf, PART, 0, counted(&io)), 0);
+	assert_int_equal(leat_aio_pread(other, buf, PART, 0, counted(&of_other)), 0);
+	assert_int_equal(leat_aio_close(f, counted(&c)), 0);
+	fake.silent = true;
+	assert_int_equal(leat_cancel(m, &c), 0);
+	run();
+	assert_int_equal(io.result, -ECANCELED);
+	assert_int_equal(c.fn, 1);
+	assert_int_equal(of_other.fn, 0);
+	fake.silent = false;
+	run();
+	assert_int_equal(of_other.result, PART);
+	/* an interrupted close, behind what is read ahead */
+	m->url.readahead_bytes = 4 * PART;
+	assert_int_equal(leat_read(other, buf, PART), PART);
+	assert_int_equal(leat_read(other, buf, PART), PART);
+	fake.silent = true;
+	leat_interrupt(m);
+	assert_int_equal(leat_close(other), 0); /* nothing to commit: it is closed all the same */
+	assert_true(list_is_empty(&m->files));
+}
+
+/* With the service thread, the message of an interruption can come before the start of the call that it is for. */
+static void interrupt_overtakes(void **state)
+{
+	struct leat_session *s = leat_session(m);
+	struct lt_wait w;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(lt_sync_begin_call(&w, m), 0);
+	leat_interrupt(m);
+	atomic_store(&s->has_service, true); /* the start is a message, too */
+	assert_int_equal(leat_aio_stat(m, "/a/b", &st, w.cb), 0);
+	atomic_store(&s->has_service, false);
+	assert_int_equal(lt_sync_end(&w, 0), -EINTR);
+	assert_int_equal(leat_null(m), 0);
+}
+
 /* ---- connections of additional threads ---- */
+
+static int half(struct rpcrdma_call *call)
+{
+	(void)answer(call);
+	((READ3res *)call->res)->READ3res_u.resok.data.length = PART / 2;
+	return 0;
+}
 
 static struct rpcrdma_engine other;
 
@@ -494,6 +548,23 @@ static void other_threads(void **state)
 		assert_int_equal(c.fn, 1);
 		assert_int_equal(c.free, 1);
 		assert_true(c.result == -ECANCELED || c.result == sizeof(buf));
+	}
+	/* a short reply on its way back: the rest is not asked for */
+	for (int steps = 0; steps < 8; steps++) {
+		unsigned calls;
+
+		c = (struct count){ 0 };
+		fake.answer = half;
+		assert_int_equal(leat_aio_pread(f, buf, 2 * PART, 0, counted(&c)), 0);
+		for (int i = 0; i < steps; i++)
+			(void)leat_poll(session, 0);
+		assert_int_equal(leat_cancel(m, &c), 0);
+		calls = fake.calls;
+		run();
+		/* a call may be on its way to the other thread */
+		assert_int_equal(fake.calls, calls + (steps == 0 || steps == 2));
+		assert_int_equal(c.fn, 1);
+		assert_true(c.result == -ECANCELED || c.result == 2 * PART);
 	}
 	/* the server puts the call off while the cancellation is on its way: there is no further attempt */
 	for (int steps = 0; steps < 8; steps++) {
@@ -576,6 +647,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sequential, setup, teardown),
 		cmocka_unit_test_setup_teardown(interrupted, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing, setup, teardown),
+		cmocka_unit_test_setup_teardown(closing_behind_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(interrupt_overtakes, setup, teardown),
 		cmocka_unit_test_setup_teardown(syncing, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(umount_in_time, setup, teardown),
