@@ -140,6 +140,12 @@ void rpcrdma_engine_destroy(struct rpcrdma_engine *e);
 /** rpcrdma_engine_domain - the domain of the engine */
 struct rpcrdma_domain *rpcrdma_engine_domain(const struct rpcrdma_engine *e);
 
+/** rpcrdma_engine_abandon - in a child of fork(): closes the child's copies of the sockets of a parent's engine
+ * Peers then notice the end of the parent though the child lives on. The child must not use the engine, its domain and
+ * its connections in any other way. Over RDMA the device's descriptor stays open until exec() or exit().
+ */
+void rpcrdma_engine_abandon(struct rpcrdma_engine *e);
+
 /** rpcrdma_engine_fd - descriptor for another event loop: readable when rpcrdma_engine_poll() has work, if
  * rpcrdma_engine_arm() returned 0 since the last poll */
 int rpcrdma_engine_fd(const struct rpcrdma_engine *e);

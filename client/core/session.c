@@ -18,12 +18,9 @@
  *             child keeps its copy of their memory: it may have been copied while the service thread was changing it.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "io.h"
 #include "rpcrdma_lab.h"
@@ -31,7 +28,6 @@
 #include "sync.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
-#define NESTED_MAX 4u /* epoll descriptors inside one another */
 
 /* In a service thread: the session that it serves. */
 static _Thread_local const struct leat_session *serving;
@@ -144,48 +140,14 @@ bool lt_session_is_serving(const struct leat_session *s)
 
 /* ---- processes that fork ---- */
 
-/* Is @fd still the socket @ino? The child may have closed it and opened something else. */
-static bool is_socket(int fd, unsigned long ino)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && S_ISSOCK(st.st_mode) && st.st_ino == ino;
-}
-
-/* Closes the sockets that an epoll descriptor, or one that it watches, waits for. A peer notices the end of the parent
- * only when no process has them open any more. The kernel lists them in fdinfo; what is no epoll descriptor has no such
- * list. */
-static void close_sockets(int epfd, unsigned depth)
-{
-	char path[48], line[256];
-	FILE *list;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", epfd);
-	list = depth ? fopen(path, "re") : NULL;
-	if (!list)
-		return;
-	while (fgets(line, sizeof(line), list)) {
-		const char *ino = strstr(line, "ino:");
-		int fd;
-
-		if (!ino || sscanf(line, "tfd: %d", &fd) != 1)
-			continue;
-		if (is_socket(fd, strtoul(ino + 4, NULL, 16)))
-			(void)close(fd);
-		else
-			close_sockets(fd, depth - 1);
-	}
-	fclose(list);
-}
-
 void lt_session_abandon(struct leat_session *s)
 {
 	if (s->is_abandoned)
 		return;
 	s->is_abandoned = true;
-	close_sockets(rpcrdma_engine_fd(s->engine), NESTED_MAX);
+	rpcrdma_engine_abandon(s->engine);
 	for (unsigned i = 0; i + 1 < s->conf.threads; i++)
-		close_sockets(rpcrdma_engine_fd(s->more[i].engine), NESTED_MAX);
+		rpcrdma_engine_abandon(s->more[i].engine);
 }
 
 /* ---- the event loop ---- */

@@ -3,9 +3,12 @@
  *
  * test_leat_session.c - several mounts of one session: what they share, and what they do not
  */
+#include <fcntl.h>
 #include <malloc.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "inside.h"
@@ -441,6 +444,36 @@ static void children(void **state)
 	fork_with(true);
 }
 
+/* The child has closed what it inherited, and opened something with the number of the session's descriptor. */
+static int umount_after_reuse(struct leat *m, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int pair[2], own = epoll_create1(EPOLL_CLOEXEC);
+
+	CHECK(own >= 0 && !socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	CHECK(!epoll_ctl(own, EPOLL_CTL_ADD, pair[0], &ev));
+	CHECK(dup2(own, fd) == fd);
+	leat_umount(m);
+	CHECK(fcntl(pair[0], F_GETFD) >= 0);
+	return 0;
+}
+
+static void child_reuses_numbers(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
+	int status, fd = leat_fd(leat_session(m));
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(umount_after_reuse(m, fd) != 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(leat_null(m), 0);
+	leat_umount(m);
+}
+
 /* ---- idle mounts ---- */
 
 #define MANY 64
@@ -479,6 +512,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(served_mounts),
 	cmocka_unit_test(threads),
 	cmocka_unit_test(children),
+	cmocka_unit_test(child_reuses_numbers),
 	cmocka_unit_test(idle_mounts),
 };
 

@@ -143,6 +143,11 @@ void rpcrdma_engine_destroy(struct rpcrdma_engine *e)
 	(void)e;
 }
 
+void rpcrdma_engine_abandon(struct rpcrdma_engine *e)
+{
+	(void)e;
+}
+
 int rpcrdma_engine_fd(const struct rpcrdma_engine *e)
 {
 	(void)e;
