@@ -57,6 +57,7 @@ LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_man_options := $(O)/libtools.a
 LDFLAGS_test_mem_kind := -Wl,--wrap=ibv_reg_dmabuf_mr
 LDFLAGS_test_verbs_events := -Wl,--wrap=rdma_get_cm_event,--wrap=rdma_ack_cm_event,--wrap=rdma_destroy_id,--wrap=ibv_modify_qp,--wrap=ibv_destroy_qp,--wrap=ibv_destroy_cq,--wrap=ibv_create_comp_channel,--wrap=ibv_destroy_comp_channel
+LDFLAGS_test_leat_umount := -Wl,--wrap=rpcrdma_engine_post
 LDFLAGS_test_store_cached := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=msync
 LDFLAGS_test_server_close := -Wl,--wrap=close
 LDFLAGS_test_server_writable := -Wl,--wrap=clock_gettime,--wrap=msync,--wrap=fsync

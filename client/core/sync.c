@@ -279,15 +279,19 @@ static int drain_once(struct leat *m, uint64_t until_ns, bool *ret_was_empty)
 	return (int)lt_sync_end(&d.wait, 0);
 }
 
-/* While the last operation ended, another thread may have posted the start of the next one. */
+/* While the callback of the last operation runs, another thread may post the start of the next one, before or behind our
+ * message. The callback has returned when our message has run: a start that it waited for lies before the message after
+ * that. */
 int lt_sync_drain(struct leat *m, uint64_t until_ns)
 {
+	unsigned empty = 0;
 	bool was_empty = false;
 	int rc;
 
-	do
+	do {
 		rc = drain_once(m, until_ns, &was_empty);
-	while (!rc && !was_empty);
+		empty = was_empty ? empty + 1 : 0;
+	} while (!rc && empty < 2);
 	return rc;
 }
 

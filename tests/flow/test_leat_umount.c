@@ -5,6 +5,7 @@
  */
 #include <semaphore.h>
 
+#include "inside.h"
 #include "leat_admin.h"
 #include "test_leat_mount.h"
 
@@ -323,7 +324,7 @@ static void last_moment(void **state)
 /* Each callback waits until the other thread has posted the start of the next operation. */
 static struct {
 	struct leat *m;
-	sem_t ended, posted;
+	sem_t running, ended, posted;
 	atomic_uint fn, wrong;
 } chain;
 
@@ -374,6 +375,82 @@ static void one_after_the_other(void **state)
 		assert_int_equal(chain.wrong, 0);
 		assert_int_equal(leat_session_free(s), 0);
 	}
+	sem_destroy(&chain.ended);
+	sem_destroy(&chain.posted);
+}
+
+void __real_rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
+void __wrap_rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
+
+static _Thread_local bool is_ender;
+
+/* The end of the mount posts its message, which looks for operations, while the callback of the only one runs; the
+ * callback waits until another thread has posted a start. */
+void __wrap_rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
+{
+	bool is_first = is_ender;
+
+	is_ender = false;
+	if (is_first) {
+		leat_flow_start(&flow);
+		while (sem_wait(&chain.running))
+			;
+	}
+	__real_rpcrdma_engine_post(e, msg);
+	if (is_first)
+		sem_post(&chain.ended);
+}
+
+static void first_landed(void *arg, int64_t result)
+{
+	(void)arg;
+	chain.wrong += result != 0;
+	sem_post(&chain.running);
+	while (sem_wait(&chain.posted))
+		;
+}
+
+static void second_landed(void *arg, int64_t result)
+{
+	(void)arg;
+	chain.wrong += result != 0;
+	atomic_fetch_add(&chain.fn, 1);
+}
+
+static void *start_second(void *arg)
+{
+	while (sem_wait(&chain.ended))
+		;
+	chain.wrong += leat_aio_null(chain.m, (struct leat_cb){ .fn = second_landed }) != 0;
+	sem_post(&chain.posted);
+	return arg;
+}
+
+/* The start of an operation is posted behind the message with which the end looks for operations. */
+static void start_behind_the_end(void **state)
+{
+	struct leat_session *s;
+	pthread_t starter;
+
+	(void)state;
+	assert_int_equal(sem_init(&chain.running, 0, 0), 0);
+	assert_int_equal(sem_init(&chain.ended, 0, 0), 0);
+	assert_int_equal(sem_init(&chain.posted, 0, 0), 0);
+	atomic_store(&chain.fn, 0);
+	assert_int_equal(leat_session_create(NULL, &s), 0);
+	chain.m = mount_in(s, flow.local_url);
+	assert_int_equal(leat_service_start(s), 0);
+	leat_flow_stop(&flow);
+	assert_int_equal(leat_aio_null(chain.m, (struct leat_cb){ .fn = first_landed }), 0);
+	assert_int_equal(pthread_create(&starter, NULL, start_second, NULL), 0);
+	is_ender = true;
+	assert_int_equal(leat_drain(chain.m), 0);
+	pthread_join(starter, NULL);
+	assert_int_equal(chain.fn, 1);
+	leat_umount(chain.m);
+	assert_int_equal(chain.wrong, 0);
+	assert_int_equal(leat_session_free(s), 0);
+	sem_destroy(&chain.running);
 	sem_destroy(&chain.ended);
 	sem_destroy(&chain.posted);
 }
@@ -568,6 +645,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(other_threads),
 	cmocka_unit_test(last_moment),
 	cmocka_unit_test(one_after_the_other),
+	cmocka_unit_test(start_behind_the_end),
 	cmocka_unit_test(interrupted_before),
 	cmocka_unit_test(idle_in_no_time),
 	cmocka_unit_test(in_callback),

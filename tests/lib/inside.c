@@ -16,6 +16,7 @@
 #include "engine_int.h"
 #include "handle.h"
 #include "nfs.h"
+#include "sync.h"
 
 #define OF_REACTOR(name) { #name, false, offsetof(struct reactor_counters, name) },
 #define OF_STORE(name) { #name, false, offsetof(struct reactor_counters, store.name) },
@@ -83,6 +84,11 @@ void clnt_next_xid(struct rpcrdma_clnt *clnt, uint32_t xid)
 void clnt_disconnect(struct rpcrdma_clnt *clnt)
 {
 	clnt->ops->disconnect(clnt, "cut");
+}
+
+int leat_drain(struct leat *m)
+{
+	return lt_sync_drain(m, 0);
 }
 
 struct rr_fabric *local_fabric(struct rpcrdma_domain *d)

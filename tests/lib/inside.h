@@ -43,6 +43,9 @@ void clnt_disconnect(struct rpcrdma_clnt *clnt);
  * reply yet */
 unsigned leat_credits_out(const struct leat *m);
 
+/** leat_drain - waits until no operation of a mount is in flight, as its end does */
+int leat_drain(struct leat *m);
+
 /** local_fabric - the local fabric of a domain, for faults_of(); belongs to the domain; whatever fails is asserted */
 struct rr_fabric *local_fabric(struct rpcrdma_domain *d);
 
