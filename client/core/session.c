@@ -116,7 +116,15 @@ void lt_session_destroy(struct leat_session *s)
 	free(s);
 }
 
-const char *lt_session_conflict(const struct leat_session *s, const struct lt_url *u)
+/* Does @cost ask for something that differs from @own? */
+static bool is_other_cost(const struct rpcrdma_reg_cost *cost, const struct rpcrdma_reg_cost *own)
+{
+	static const struct rpcrdma_reg_cost none;
+
+	return memcmp(cost, &none, sizeof(none)) && memcmp(cost, own, sizeof(none));
+}
+
+const char *lt_session_conflict(const struct leat_session *s, const struct lt_url *u, const struct leat_opts *opts)
 {
 	const struct lt_url *own = &s->conf;
 
@@ -130,6 +138,10 @@ const char *lt_session_conflict(const struct leat_session *s, const struct lt_ur
 		return "unsafe_inv";
 	if (!strcmp(u->registration, "arena") && strcmp(own->registration, "arena") != 0)
 		return "registration";
+	if (opts && opts->capture)
+		return "capture";
+	if (opts && is_other_cost(&opts->reg_cost, &s->opts.reg_cost))
+		return "reg_cost";
 	return NULL;
 }
 

@@ -38,6 +38,7 @@ struct leat_session {
 	struct list servers;               /* struct lt_server */
 	unsigned mounts;
 	bool in_callback;
+	bool in_cancel;                    /* tasks that end do so by a message */
 	struct lt_subreq *free_subreqs;
 
 	/* the service thread */
@@ -63,8 +64,10 @@ must_check int lt_session_create(const struct lt_url *conf, const struct leat_op
 /** lt_session_destroy - destroys a session without mounts, also a partly built one. NULL is fine. */
 void lt_session_destroy(struct leat_session *s);
 
-/** lt_session_conflict - names the setting of @u that only the session can have and has otherwise; NULL: none */
-const char *lt_session_conflict(const struct leat_session *s, const struct lt_url *u);
+/** lt_session_conflict - names the setting of @u or @opts that only the session can have and has otherwise; NULL: none
+ * @opts: those of the mount, or NULL
+ */
+const char *lt_session_conflict(const struct leat_session *s, const struct lt_url *u, const struct leat_opts *opts);
 
 /** lt_session_is_serving - is this the service thread of the session? */
 bool lt_session_is_serving(const struct leat_session *s);

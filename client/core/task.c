@@ -11,7 +11,8 @@
  *             unmount but may start any operation.
  * Threads:    submit from any thread after leat_service_start(); everything else on the owner's.
  *             A task that is cancelled ends with an error of its call, or with its result if it has ended in the
- *             meantime. Its callback runs by a message, never inside leat_cancel().
+ *             meantime. Its callback runs by a message, never inside leat_cancel(); so do those of other tasks which
+ *             end there, since a credit that becomes free lets their calls go, and fail.
  * Errors:     A callback never runs inside the function that started its operation. An operation that
  *             finishes while it starts (nothing to send, bad path) is finished by a message to the owner's
  *             thread.
@@ -91,7 +92,7 @@ bool lt_task_begin(struct lt_task *t, void (*start)(struct lt_task *t))
 bool lt_task_end(struct lt_task *t, int64_t result, void (*release)(struct lt_task *t))
 {
 	t->result = result;
-	if (t->deferred) {
+	if (t->deferred || t->m->session->in_cancel) {
 		t->ended = true;
 		t->step = release;
 		t->msg.fn = run_finish;
@@ -106,10 +107,13 @@ bool lt_task_end(struct lt_task *t, int64_t result, void (*release)(struct lt_ta
 
 static void cancel_task(struct lt_task *t)
 {
+	struct leat_session *s = t->m->session;
+	bool nested = s->in_cancel;
+
 	t->cancelled = true;
-	t->deferred = true;
+	s->in_cancel = true;
 	t->stop(t);
-	t->deferred = false;
+	s->in_cancel = nested;
 }
 
 bool lt_task_is_of_file(const struct lt_task *t, const void *arg)
@@ -133,8 +137,8 @@ size_t lt_task_cancel(struct leat *m, bool (*match)(const struct lt_task *t, con
 		node = node->next;
 		if (t->cancelled || t->ended || (match && !match(t, arg)))
 			continue;
-		/* At the end of the list, cancelled tasks do not lengthen the search. The end of a call may start
-		 * others and run their callbacks, so the search begins again. */
+		/* At the end of the list, cancelled tasks do not lengthen the search. The end of a call may let
+		 * others of the list end, so the search begins again. */
 		list_del(&t->link);
 		list_add_tail(&m->tasks, &t->link);
 		cancel_task(t);

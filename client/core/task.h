@@ -29,7 +29,7 @@ struct lt_task {
 	void (*step)(struct lt_task *t);      /* start or release, which a message runs */
 	struct list link;                     /* in m->tasks */
 	int64_t result;
-	bool deferred;                        /* inside start() or stop(): its end must wait for a message */
+	bool deferred;                        /* inside start(): its end must wait for a message */
 	bool cancelled;                       /* starts no further call */
 	bool background;                      /* has no caller; leat_umount() cancels it at once */
 	bool ended;                           /* a message will run its callback */

@@ -283,7 +283,7 @@ int leat_session_mount(struct leat_session *s, const char *url, const struct lea
 	rc = lt_url_parse(url, opts, &u, lt_thread_error(), LT_ERROR_BYTES);
 	if (rc)
 		return rc;
-	conflict = lt_session_conflict(s, &u);
+	conflict = lt_session_conflict(s, &u, opts);
 	if (conflict) {
 		snprintf(why, sizeof(why), "%s= is a setting of the session, which has another value", conflict);
 		return tell_mount(url, -EINVAL, why);

@@ -174,6 +174,7 @@ static void conflicts(void **state)
 	static const char *const options[] = { "poll=busy", "spin=7us", "unsafe_inv=yes", "registration=arena",
 						 "threads=2" };
 	static const char *const names[] = { "poll", "spin", "unsafe_inv", "registration", "threads" };
+	static const struct { const char *name, *value; } named[] = { { "capture", "none.pcap" }, { "reg_cost", "1us" } };
 	struct leat_session *s;
 	struct leat *m = NULL;
 	char url[256];
@@ -185,6 +186,14 @@ static void conflicts(void **state)
 		assert_int_equal(leat_session_mount(s, url, NULL, &m), -EINVAL);
 		assert_non_null(strstr(leat_error(NULL), names[i]));
 		assert_non_null(strstr(leat_error(NULL), "session"));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++) {
+		struct leat_opts *o = leat_opts_create();
+
+		assert_int_equal(leat_set(o, named[i].name, named[i].value), 0);
+		assert_int_equal(leat_session_mount(s, flow.local_url, o, &m), -EINVAL);
+		assert_non_null(strstr(leat_error(NULL), named[i].name));
+		leat_opts_destroy(o);
 	}
 	assert_null(m);
 	snprintf(url, sizeof(url), "%s/none", flow.dir);

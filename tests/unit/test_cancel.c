@@ -213,6 +213,24 @@ static void parts_fail(void **state)
 	assert_int_equal(leat_close(f), 0);
 }
 
+/* Another operation whose call goes, and fails, inside leat_cancel() has its callback later, too. */
+static void neighbour_fails(void **state)
+{
+	struct count c = { 0 }, other = { 0 };
+
+	(void)state;
+	fake.next_fails = -EFAULT;
+	assert_int_equal(leat_aio_null(m, counted(&c)), 0);
+	assert_int_equal(leat_aio_null(m, counted(&other)), 0);
+	assert_int_equal(leat_cancel(m, &c), 0);
+	assert_int_equal(other.fn, 0);
+	assert_int_equal(leat_cancel(m, &other), -ENOENT);
+	run();
+	assert_int_equal(c.result, -ECANCELED);
+	assert_int_equal(other.result, -EFAULT);
+	assert_int_equal(c.fn + other.fn, 2);
+}
+
 /* A later part may have been written, though its call has failed. */
 static int no_reply(struct rpcrdma_call *call)
 {
@@ -640,6 +658,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(writes, setup, teardown),
 		cmocka_unit_test_setup_teardown(write_with_hole, setup, teardown),
 		cmocka_unit_test_setup_teardown(parts_fail, setup, teardown),
+		cmocka_unit_test_setup_teardown(neighbour_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(write_fails_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(names, setup, teardown),
 		cmocka_unit_test_setup_teardown(jukebox, setup, teardown),
