@@ -391,9 +391,15 @@ void signals_file_begun(int slot)
 
 void signals_file_del(int slot)
 {
-	/* a file that is DONE stays in the table: the thread that removed it may still read it */
-	if (slot >= 0 && atomic_load(&files[slot].state) != FILE_DONE)
-		atomic_store(&files[slot].state, FILE_FREE);
+	static const int from[] = { FILE_FILLING, FILE_MAKING, FILE_ARMED }; /* a handler only moves a file forward */
+
+	/* a file that is TAKEN or DONE stays in the table: the thread that removes it may still read it */
+	for (unsigned i = 0; slot >= 0 && i < ARRAY_SIZE(from); i++) {
+		int state = from[i];
+
+		if (atomic_compare_exchange_strong(&files[slot].state, &state, FILE_FREE))
+			break;
+	}
 }
 
 void signals_end(void)

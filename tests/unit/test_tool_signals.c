@@ -73,9 +73,47 @@ static void mounts_are_interrupted(void **state)
 		assert_false(mounts[i].deferred);
 }
 
+static int add(enum signals_kind kind)
+{
+	const struct signals_file f = { .kind = kind, .dir = -1, .path = "f", .place = "f" };
+
+	return signals_file_add(&f);
+}
+
+/* Another thread removes the file: its entry goes to no other file before that has ended. */
+static void taken_file_stays(void **state)
+{
+	int slot;
+
+	(void)state;
+	slot = add(SIGNALS_STAYS);
+	assert_int_equal(slot, 0);
+	assert_true(take_file(0));
+	signals_file_del(slot);
+	assert_int_equal(files[0].state, FILE_TAKEN);
+	assert_int_equal(add(SIGNALS_STAYS), 1);
+	atomic_store(&files[0].state, FILE_DONE);
+	signals_file_del(0);
+	assert_int_equal(files[0].state, FILE_DONE);
+	signals_file_del(1);
+	assert_int_equal(files[1].state, FILE_FREE);
+	/* in each state before */
+	slot = add(SIGNALS_IN_PLACE);
+	assert_int_equal(files[slot].state, FILE_FILLING);
+	signals_file_del(slot);
+	assert_int_equal(files[slot].state, FILE_FREE);
+	slot = add(SIGNALS_REMOVE);
+	assert_int_equal(files[slot].state, FILE_MAKING);
+	signals_file_del(slot);
+	assert_int_equal(files[slot].state, FILE_FREE);
+	signals_file_del(-1);
+	atomic_store(&files[0].state, FILE_FREE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(taken_file_stays),
 		cmocka_unit_test(mounts_are_interrupted),
 	};
 
