@@ -22,12 +22,20 @@
 #include "op.h"
 #include "removed.h"
 
+/* A path that begins at a node must have a name. */
+static int check_name(struct lt_from from, const char *path)
+{
+	if (!from.node || (path && *path))
+		return 0;
+	return path ? -ENOENT : -EINVAL;
+}
+
 static int create_name_op(struct lt_from from, const char *verb, const char *path, const char *path2,
 			  struct leat_cb cb, struct lt_op **ret)
 {
-	if (from.node && (!path || !*path))
-		return lt_task_refuse(cb, path ? -ENOENT : -EINVAL);
-	return lt_op_create_from(from, verb, path, path2, cb, ret);
+	int rc = check_name(from, path);
+
+	return rc ? lt_task_refuse(cb, rc) : lt_op_create_from(from, verb, path, path2, cb, ret);
 }
 
 /* Creates an operation that returns what it creates. */
@@ -308,10 +316,10 @@ static void rename_walked_old(struct lt_op *op, int err)
 static int create_pair_op(struct lt_from from, struct lt_from to, const char *verb, const char *path,
 			  const char *path2, struct leat_cb cb, struct lt_op **ret)
 {
-	int rc;
+	int rc = path2 ? check_name(to, path2) : -EINVAL;
 
-	if (!path2 || (to.node && !*path2))
-		return lt_task_refuse(cb, path2 ? -ENOENT : -EINVAL);
+	if (rc)
+		return lt_task_refuse(cb, rc);
 	rc = lt_op_create_from(from, verb, path, path2, cb, ret);
 	return rc ? rc : lt_op_set_target(*ret, to);
 }
@@ -320,10 +328,10 @@ static int submit_rename(struct lt_from from, const char *path, struct lt_from t
 			 struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc;
+	int rc = check_name(from, path);
 
-	if (from.node && (!path || !*path))
-		return lt_task_refuse(cb, path ? -ENOENT : -EINVAL);
+	if (rc)
+		return lt_task_refuse(cb, rc);
 	rc = create_pair_op(from, to, "rename", path, path2, cb, &op);
 	return rc ? rc : lt_walk_submit(op, LT_WALK_PARENT, rename_walked_old);
 }

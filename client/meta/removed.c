@@ -35,6 +35,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "file.h"
 #include "handle.h"
 #include "removed.h"
@@ -54,10 +55,7 @@ struct lt_removed {
 /* Exactly the pattern of a name that a sweep removes, and nothing else. */
 static bool is_hidden_name(const char *name)
 {
-	const char *digits = name + sizeof(LT_REMOVED_PREFIX) - 1;
-
-	return !strncmp(name, LT_REMOVED_PREFIX, sizeof(LT_REMOVED_PREFIX) - 1) &&
-	       strspn(digits, "0123456789abcdef") == 16 && !digits[16];
+	return text_is_hex_name(name, LT_REMOVED_PREFIX);
 }
 
 /* ---- what is open ---- */

@@ -4,10 +4,10 @@
  * ls.c - leat ls, stat, df: read-only commands
  *
  * Operation:  ls lists as ls(1) does: sorted by name, -l with attributes, -R recursive, -a with names that
- *             begin with a dot. A directory with more than SORTED_MAX entries is listed in the server's order. stat
+ *             begin with a dot. A directory with too many entries is listed in the server's order. stat
  *             and df print one fact per line.
- * Memory:     At most SORTED_MAX entries of a directory while it is printed; with -R those of its ancestors too. Names
- *             of users and groups are static.
+ * Memory:     At most SORTED_MAX entries of a directory and, with -R, its ancestors together: a directory that does
+ *             not fit is not sorted. Names of users and groups are static.
  * Threads:    One.
  * Errors:     A failure is reported and the rest is listed; status 1.
  */
@@ -28,6 +28,7 @@
 
 struct ls {
 	bool is_long, recursive, all, headings, printed;
+	size_t held; /* entries of the directories that contain the current one */
 };
 
 static char type_letter(mode_t mode)
@@ -167,9 +168,12 @@ static int print_child(struct ls *ls, struct leat *m, struct tool_path *p, const
 	rc = tool_path_push(p, e->name);
 	if (rc)
 		return tool_fail(m, p->text, rc);
-	print_entry(ls, m, p->text, e->name, &e->st);
+	if (e->err)
+		rc = tool_fail(m, p->text, e->err);
+	if (!e->err || !ls->is_long)
+		print_entry(ls, m, p->text, e->name, &e->st);
 	tool_path_cut(p, len);
-	return TOOL_OK;
+	return rc;
 }
 
 /* Lists the directory @e, an entry of the directory @p. */
@@ -256,6 +260,17 @@ static int list_entries(struct ls *ls, struct leat *m, struct tool_path *p, stru
 	return MAX(worst, rc);
 }
 
+/* Lists the directories in the directory @p, whose entries are @e. */
+static int list_copied(struct ls *ls, struct leat *m, struct tool_path *p, const struct tool_entries *e)
+{
+	int rc;
+
+	ls->held += e->count;
+	rc = each_copied(ls, m, p, e, list_child);
+	ls->held -= e->count;
+	return rc;
+}
+
 static int list_dir(struct ls *ls, struct leat *m, struct tool_path *p)
 {
 	struct tool_entries e;
@@ -265,7 +280,7 @@ static int list_dir(struct ls *ls, struct leat *m, struct tool_path *p)
 	rc = tool_dir_open(m, p->text, &d);
 	if (rc)
 		return tool_fail(m, p->text, rc);
-	more = tool_dir_list(d, SORTED_MAX, &e);
+	more = tool_dir_list(d, SORTED_MAX - MIN(ls->held, SORTED_MAX), &e);
 	if (more < 0)
 		worst = tool_fail(m, p->text, more);
 	else
@@ -274,7 +289,7 @@ static int list_dir(struct ls *ls, struct leat *m, struct tool_path *p)
 	if (more > 0)
 		tool_entries_fini(&e);
 	if (ls->recursive && more >= 0) {
-		rc = more ? list_below(ls, m, p) : each_copied(ls, m, p, &e, list_child);
+		rc = more ? list_below(ls, m, p) : list_copied(ls, m, p, &e);
 		worst = MAX(worst, rc);
 	}
 	tool_entries_fini(&e);

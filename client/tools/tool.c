@@ -23,7 +23,6 @@
 #include "tool.h"
 
 #define PLACE_PATH_MAX 600u /* of a path in a message; of a longer one the end is shown */
-#define TEMP_PREFIX_LEN (TOOL_TEMP_NAME_BYTES - 16 - 1)
 #define SLICE_MS 50u
 #define UMOUNT_MS 500 /* of an interrupted command */
 
@@ -201,10 +200,7 @@ int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES])
 
 bool tool_is_temp_name(const char *name)
 {
-	const char *digits = name + TEMP_PREFIX_LEN;
-
-	return !strncmp(name, TOOL_TEMP_NAME_FMT, TEMP_PREFIX_LEN) &&
-	       strspn(digits, "0123456789abcdef") == 16 && !digits[16];
+	return text_is_hex_name(name, TOOL_TEMP_PREFIX);
 }
 
 char *tool_place(struct leat *m, const char *path, char buf[TOOL_PLACE_BYTES])
@@ -258,9 +254,18 @@ int tool_errno(const char *operation)
 	return failed.err;
 }
 
+static const char *reason_of(int err, char buf[64])
+{
+	if (err != TOOL_TOO_MANY)
+		return strerror(-err);
+	snprintf(buf, 64, "too many directory entries (limit %u)", TOOL_ENTRIES_MAX);
+	return buf;
+}
+
 int tool_fail(struct leat *m, const char *name, int err)
 {
-	const char *text = m ? leat_error(m) : "", *reason = strerror(-err), *what = "";
+	char many[64];
+	const char *text = m ? leat_error(m) : "", *reason = reason_of(err, many), *what = "";
 	char place[TOOL_PLACE_BYTES];
 	size_t len = strlen(tool_place(m, name, place));
 

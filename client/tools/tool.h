@@ -105,7 +105,8 @@ bool tool_same_export(const struct tool_target *a, const struct tool_target *b);
 bool tool_same_server(const struct tool_target *a, const struct tool_target *b);
 
 #define TOOL_TEMP_NAME_BYTES 23 /* ".leat-", 16 hexadecimal digits, NUL */
-#define TOOL_TEMP_NAME_FMT ".leat-%016" PRIx64
+#define TOOL_TEMP_PREFIX ".leat-"
+#define TOOL_TEMP_NAME_FMT TOOL_TEMP_PREFIX "%016" PRIx64
 
 /** tool_temp_name - creates a name for a temporary file; Return: 0, or -EIO: no random numbers */
 must_check int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES]);
@@ -155,6 +156,7 @@ int tool_each_with(const char *opts, int argc, char **argv,
 /* Copied directory entries, without "." and "..". */
 struct tool_entry {
 	const char *name;
+	int err;        /* why `st` is not known, -errno; 0: it is */
 	struct stat st; /* of the entry itself, links not followed */
 };
 
@@ -163,8 +165,15 @@ struct tool_entries {
 	size_t count, room;
 };
 
-/** tool_entries_add - appends an entry, with a copy of @name; Return: 0, or -ENOMEM with errno */
-must_check int tool_entries_add(struct tool_entries *e, const char *name, const struct stat *st);
+#define TOOL_ENTRIES_MAX (4u << 20) /* some 900 MB with short names */
+#define TOOL_TOO_MANY (-E2BIG) /* error of tool_entries_add() and of listings: tool_fail() explains it */
+
+/** tool_entries_add - appends a copy of @entry
+ * All lists of the process together have up to TOOL_ENTRIES_MAX entries: a listing by a hostile server need not end.
+ *
+ * Return: 0; -ENOMEM, TOOL_TOO_MANY: with errno.
+ */
+must_check int tool_entries_add(struct tool_entries *e, const struct tool_entry *entry);
 
 /* A directory that is read entry by entry, in the server's order; without "." and "..". */
 struct tool_dir;
@@ -172,7 +181,7 @@ struct tool_dir;
 /** tool_dir_open - Return: 0 or -errno, no message, as the functions below */
 must_check int tool_dir_open(struct leat *m, const char *path, struct tool_dir **ret);
 /** tool_dir_next - returns the next entry
- * @ret: valid until the next call; links are not followed
+ * @ret: valid until the next call; links are not followed. A failure that concerns this entry only is in ret->err
  *
  * Return: 1: an entry; 0: end; -errno.
  */

@@ -5,17 +5,22 @@
  *
  * Operation:  An entry for which the server sends no attributes is looked up by its path. An entry that was removed
  *             meanwhile is skipped.
- * Memory:     A directory: that of libleat, one page. Copied entries own their names.
- * Threads:    One.
+ * Memory:     A directory: that of libleat, one page. Copied entries own their names; their number is bounded over all
+ *             lists, since a server chooses how long directories are and how deep they are nested.
+ * Threads:    One; the bound is that of all.
  * Errors:     -errno, never reported here.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
 
 #define RESTARTS_MAX 3u
+
+static size_t entries_max = TOOL_ENTRIES_MAX; /* only the test changes it */
+static atomic_size_t held;                    /* entries in all lists */
 
 struct tool_dir {
 	struct leat *m;
@@ -31,7 +36,7 @@ static int compare_entries(const void *a, const void *b)
 	return strcmp(((const struct tool_entry *)a)->name, ((const struct tool_entry *)b)->name);
 }
 
-int tool_entries_add(struct tool_entries *e, const char *name, const struct stat *st)
+static int add_entry(struct tool_entries *e, const struct tool_entry *entry)
 {
 	if (e->count == e->room) {
 		size_t room = e->room ? 2 * e->room : 64;
@@ -42,17 +47,30 @@ int tool_entries_add(struct tool_entries *e, const char *name, const struct stat
 		e->v = v;
 		e->room = room;
 	}
-	e->v[e->count].name = strdup(name);
+	e->v[e->count] = *entry;
+	e->v[e->count].name = strdup(entry->name);
 	if (!e->v[e->count].name)
 		return -ENOMEM;
-	e->v[e->count++].st = *st;
+	e->count++;
 	return 0;
+}
+
+int tool_entries_add(struct tool_entries *e, const struct tool_entry *entry)
+{
+	int rc = atomic_fetch_add(&held, 1) < entries_max ? add_entry(e, entry) : TOOL_TOO_MANY;
+
+	if (rc) {
+		atomic_fetch_sub(&held, 1);
+		errno = -rc;
+	}
+	return rc;
 }
 
 void tool_entries_fini(struct tool_entries *e)
 {
 	for (size_t i = 0; i < e->count; i++)
 		free((void *)(uintptr_t)e->v[i].name);
+	atomic_fetch_sub(&held, e->count);
 	free(e->v);
 	*e = (struct tool_entries){ 0 };
 }
@@ -83,15 +101,20 @@ static int get_stat(struct tool_dir *d, const struct leat_dirent *ent)
 	size_t len = d->full.len;
 	int rc;
 
-	if (ent->has_stat) {
-		d->entry.st = ent->st;
+	d->entry.st = ent->st;
+	if (ent->has_stat)
 		return 0;
-	}
 	rc = tool_path_push(&d->full, ent->name);
 	if (!rc)
 		rc = leat_lstat(d->m, d->full.text, &d->entry.st);
 	tool_path_cut(&d->full, len);
 	return rc;
+}
+
+/* Would the next entry fail in the same way? */
+static bool concerns_all(int err)
+{
+	return tool_is_interruption(err) || err == -ETIMEDOUT || err == -ENOMEM;
 }
 
 int tool_dir_next(struct tool_dir *d, const struct tool_entry **ret)
@@ -108,9 +131,12 @@ int tool_dir_next(struct tool_dir *d, const struct tool_entry **ret)
 		rc = get_stat(d, ent);
 		if (rc == -ENOENT)
 			continue;
+		if (concerns_all(rc))
+			return rc;
 		d->entry.name = ent->name;
+		d->entry.err = rc;
 		*ret = &d->entry;
-		return rc ? rc : 1;
+		return 1;
 	}
 }
 
@@ -124,14 +150,14 @@ void tool_dir_close(struct tool_dir *d)
 static int collect(struct tool_dir *d, size_t max, struct tool_entries *e)
 {
 	const struct tool_entry *ent;
-	int rc = 1;
+	int rc = 1, added = 0;
 
-	while (rc == 1 && e->count <= max) {
+	while (rc == 1 && !added && e->count <= max) {
 		rc = tool_dir_next(d, &ent);
-		if (rc == 1 && tool_entries_add(e, ent->name, &ent->st))
-			rc = -ENOMEM;
+		if (rc == 1)
+			added = tool_entries_add(e, ent);
 	}
-	return rc;
+	return added ? added : rc;
 }
 
 int tool_dir_list(struct tool_dir *d, size_t max, struct tool_entries *ret)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * text.h - makes foreign text safe for a terminal or a log
+ * text.h - foreign text: makes it safe for a terminal or a log; recognises names
  */
 #ifndef LEAT_BASE_TEXT_H
 #define LEAT_BASE_TEXT_H
 
 #include <stdbool.h>
+#include <string.h>
 
 /* Decoder state. Zero at the beginning of a text. */
 struct text_state {
@@ -39,6 +40,14 @@ static inline void text_clean(char *text)
 	for (; *text; text++)
 		if (text_is_control((unsigned char)*text, &s))
 			*text = '?';
+}
+
+/** text_is_hex_name - is @name the text @prefix and 16 hexadecimal digits, as "%016" PRIx64 prints them? */
+static inline bool text_is_hex_name(const char *name, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return !strncmp(name, prefix, len) && strspn(name + len, "0123456789abcdef") == 16 && !name[len + 16];
 }
 
 #endif

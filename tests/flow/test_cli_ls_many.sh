@@ -48,4 +48,20 @@ ok "$LEAT" ls -R "$local_url/many"
 sed 's,^.*/many,/many,' "$work/out" >"$work/got-all"
 same recursive "$work/got-all" "$work/want-all"
 
+# the directory above counts too: what fits alone is not sorted here
+rm -r "$many"
+mkdir -p "$export_dir/above/below"
+(cd "$export_dir/above" && seq -f 'file-%07.0f' 2 30000 | xargs touch)
+(cd "$export_dir/above/below" && seq -f 'file-%07.0f' 1 35536 | xargs touch)
+ls -1 "$export_dir/above/below" >"$work/sorted"
+below() { sed '1,/below:$/d' "$work/out" >"$work/got"; }
+ok "$LEAT" ls -R "$local_url/above"
+below
+same 'sorted below' "$work/got" "$work/sorted"
+touch "$export_dir/above/below/file-0"
+ls -U1 "$export_dir/above/below" >"$work/unsorted"
+ok "$LEAT" ls -R "$local_url/above"
+below
+same "the server's order below" "$work/got" "$work/unsorted"
+
 echo "test_cli_ls_many: $checks checks"

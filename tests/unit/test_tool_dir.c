@@ -34,6 +34,8 @@ static unsigned entries, at;
 static unsigned stale_at, stale_times; /* position that is refused, and how often */
 static bool no_stat;
 static unsigned removed;               /* entry that lstat does not find */
+static unsigned bad = UINT32_MAX;      /* entry of which lstat fails with bad_err */
+static int bad_err;
 static unsigned opened, asked;
 
 bool tool_interrupted(void)
@@ -103,6 +105,8 @@ int fake_lstat(struct leat *m, const char *path, struct stat *ret_st)
 	assert_int_equal(sscanf(path, "/dir/n%u", &n), 1);
 	if (n == removed)
 		return -ENOENT;
+	if (n == bad)
+		return bad_err;
 	ret_st->st_ino = n;
 	return 0;
 }
@@ -112,7 +116,8 @@ static int setup(void **state)
 	(void)state;
 	entries = 10;
 	stale_at = stale_times = asked = 0;
-	removed = UINT32_MAX;
+	removed = bad = UINT32_MAX;
+	entries_max = TOOL_ENTRIES_MAX;
 	no_stat = false;
 	return 0;
 }
@@ -195,6 +200,53 @@ static void too_many(void **state)
 	tool_dir_close(d);
 }
 
+/* One entry fails, the others are listed; no failure of an entry rejects the position in the directory. */
+static void one_is_bad(void **state)
+{
+	static const int errs[] = { -EACCES, -EIO, -ESTALE, -EREMOTEIO };
+	struct tool_entries e;
+
+	(void)state;
+	no_stat = true;
+	bad = 3;
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		asked = 0;
+		bad_err = errs[i];
+		assert_int_equal(tool_list(NULL, "/dir", &e), 0);
+		assert_int_equal(e.count, 10);
+		assert_int_equal(asked, 10);
+		assert_string_equal(e.v[3].name, "n000003");
+		assert_int_equal(e.v[3].err, bad_err);
+		assert_int_equal(e.v[4].err, 0);
+		assert_int_equal(e.v[4].st.st_ino, 4);
+		tool_entries_fini(&e);
+	}
+	bad_err = -ETIMEDOUT; /* the others would take as long */
+	assert_int_equal(tool_list(NULL, "/dir", &e), -ETIMEDOUT);
+	assert_int_equal(e.count, 0);
+}
+
+/* A directory that does not end, in one list or in those of all its ancestors. */
+static void endless(void **state)
+{
+	struct tool_entries above, e;
+
+	(void)state;
+	entries_max = 1000;
+	entries = 100;
+	assert_int_equal(tool_list(NULL, "/dir", &above), 0);
+	entries = 900;
+	assert_int_equal(tool_list(NULL, "/dir", &e), 0);
+	tool_entries_fini(&e);
+	entries = UINT32_MAX - 2;
+	assert_int_equal(tool_list(NULL, "/dir", &e), TOOL_TOO_MANY);
+	assert_int_equal(at, 902); /* not read any further */
+	assert_int_equal(e.count, 0);
+	tool_entries_fini(&above);
+	assert_int_equal(held, 0);
+	assert_int_equal(opened, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +254,8 @@ int main(void)
 		cmocka_unit_test_setup(without_attributes, setup),
 		cmocka_unit_test_setup(begun_again, setup),
 		cmocka_unit_test_setup(too_many, setup),
+		cmocka_unit_test_setup(one_is_bad, setup),
+		cmocka_unit_test_setup(endless, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,8 @@ static int remove_entry(struct fs_base in, const struct tool_entry *e, struct to
 	struct fs_base below;
 	int rc;
 
+	if (e->err)
+		return tool_fail(in.m, p->text, e->err);
 	if (!S_ISDIR(e->st.st_mode)) {
 		rc = fs_unlink(in, e->name);
 		return rc && rc != -ENOENT ? tool_fail(in.m, p->text, rc) : TOOL_OK;

@@ -143,6 +143,8 @@ static int copy_children(struct cp *cp)
 		rc = tool_path_push(&cp->from, e.v[i].name);
 		if (!rc)
 			rc = tool_path_push(&cp->to, e.v[i].name);
+		if (!rc)
+			rc = e.v[i].err;
 		if (rc)
 			rc = cp_report(cp, COPY_FROM, rc);
 		else if (!cp->all && tool_is_temp_name(e.v[i].name) && !S_ISDIR(e.v[i].st.st_mode))

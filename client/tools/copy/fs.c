@@ -292,18 +292,18 @@ static int list_local(DIR *dir, struct tool_entries *ret)
 {
 	struct tool_entries e = { 0 };
 	const struct dirent *ent;
-	struct stat st;
 	int err;
 
 	while (errno = 0, (ent = readdir(dir)) != NULL) {
+		struct tool_entry entry = { .name = ent->d_name };
+
 		if (!strcmp(ent->d_name, ".") || !strcmp(ent->d_name, ".."))
 			continue;
-		if (fstatat(dirfd(dir), ent->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-			if (errno == ENOENT) /* removed since the directory was read */
-				continue;
-			break;
-		}
-		if (tool_entries_add(&e, ent->d_name, &st))
+		if (fstatat(dirfd(dir), ent->d_name, &entry.st, AT_SYMLINK_NOFOLLOW) < 0)
+			entry.err = tool_errno("stat");
+		if (entry.err == -ENOENT) /* removed since the directory was read */
+			continue;
+		if (tool_entries_add(&e, &entry))
 			break;
 	}
 	if (!errno) {

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "fs.h"
 #include "leftovers.h"
 
@@ -40,15 +41,13 @@ static time_t last_change(const struct stat *st)
 
 static bool is_hidden_name(const char *name)
 {
-	static const char prefix[] = ".leat-removed-";
-	const char *digits = name + sizeof(prefix) - 1;
-
-	return !strncmp(name, prefix, sizeof(prefix) - 1) && strspn(digits, "0123456789abcdef") == 16 && !digits[16];
+	return text_is_hex_name(name, ".leat-removed-");
 }
 
-static bool is_leftover_name(const struct tool_entry *e)
+static bool is_leftover(const struct tool_entry *e)
 {
-	return tool_is_temp_name(e->name) || (S_ISREG(e->st.st_mode) && is_hidden_name(e->name));
+	return !S_ISDIR(e->st.st_mode) &&
+	       (tool_is_temp_name(e->name) || ((e->err || S_ISREG(e->st.st_mode)) && is_hidden_name(e->name)));
 }
 
 /* Sets the access time of a file that is as it was listed. */
@@ -105,37 +104,46 @@ static int remove_leftover(const struct sweep *s, struct fs_base in, const struc
 	return TOOL_OK;
 }
 
+static int sweep_dir(struct sweep *s, struct fs_base in);
+
+/* @e: an entry of the directory @in; its path is that of @s */
+static int sweep_entry(struct sweep *s, struct fs_base in, const struct tool_entry *e)
+{
+	struct fs_base below;
+	int rc;
+
+	if (e->err)
+		return tool_fail(in.m, s->path.text, e->err);
+	if (!S_ISDIR(e->st.st_mode))
+		return remove_leftover(s, in, e);
+	rc = fs_enter(in, e->name, &below);
+	if (rc)
+		return tool_fail(in.m, s->path.text, rc);
+	rc = sweep_dir(s, below);
+	fs_leave(&below);
+	return rc;
+}
+
+/* An entry whose type is not known may be a directory. */
+static bool is_to_visit(const struct sweep *s, const struct tool_entry *e)
+{
+	return is_leftover(e) || (s->recursive && (e->err || S_ISDIR(e->st.st_mode)));
+}
+
 static int sweep_dir(struct sweep *s, struct fs_base in)
 {
 	size_t len = s->path.len;
 	struct tool_entries e;
-	struct fs_base below;
 	int rc, worst = TOOL_OK;
 
 	rc = fs_list(in, ".", &e);
 	if (rc)
 		return tool_fail(in.m, s->path.text, rc);
 	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
-		bool is_dir = S_ISDIR(e.v[i].st.st_mode);
-
-		if (is_dir ? !s->recursive : !is_leftover_name(&e.v[i]))
+		if (!is_to_visit(s, &e.v[i]))
 			continue;
 		rc = tool_path_push(&s->path, e.v[i].name);
-		if (rc) {
-			worst = tool_fail(in.m, s->path.text, rc);
-			continue;
-		}
-		if (!is_dir) {
-			rc = remove_leftover(s, in, &e.v[i]);
-		} else {
-			rc = fs_enter(in, e.v[i].name, &below);
-			if (rc) {
-				rc = tool_fail(in.m, s->path.text, rc);
-			} else {
-				rc = sweep_dir(s, below);
-				fs_leave(&below);
-			}
-		}
+		rc = rc ? tool_fail(in.m, s->path.text, rc) : sweep_entry(s, in, &e.v[i]);
 		worst = MAX(worst, rc);
 		tool_path_cut(&s->path, len);
 	}
