@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_node_nomem.c - the Nth allocation of a function of nodes, options or leat_admin.h fails, for N from 1 until none
- * is left to fail
+ * test_node_nomem.c - the Nth allocation of a function of nodes, directories, open files, options, sessions or
+ * leat_admin.h fails, for N from 1 until none is left to fail
  *
  * Only allocations of this thread, the client's, are counted: the server has threads of its own. Each function returns
  * success or -ENOMEM; it sets its outputs on success only; and the mount works afterwards. The sanitizers find leaks.
@@ -68,6 +68,7 @@ char *__wrap_strdup(const char *s)
 static struct leat_flow flow;
 static struct leat *m;
 static struct leat_node *top, *file;
+static const char *base_url;
 
 /* What a function may return. */
 struct got {
@@ -217,6 +218,103 @@ static int64_t do_admin(struct got *g)
 	return rc;
 }
 
+static int64_t do_pages(struct got *g)
+{
+	const struct leat_dirent *e;
+	struct leat_dir *d;
+	int rc = leat_opendir(m, "", &d);
+
+	(void)g;
+	if (rc)
+		return rc;
+	rc = leat_readdir(d, &e);
+	if (rc >= 0)
+		rc = leat_rewinddir(d);
+	while (!rc && (rc = leat_readdir(d, &e)) > 0)
+		rc = 0;
+	leat_closedir(d);
+	return rc;
+}
+
+/* Closes the file without a failure: it would be left open. */
+static int64_t end_file(struct leat_file *f, int64_t rc)
+{
+	countdown = 0;
+	assert_int_equal(leat_close(f), 0);
+	return rc;
+}
+
+/* The name is gone or is not; the file can be read until it is closed. */
+static int64_t do_unlink_open(struct got *g)
+{
+	struct leat_file *f;
+	int64_t rc = leat_open(m, "old", O_RDWR, 0, &f);
+	char c;
+
+	(void)g;
+	if (rc)
+		return rc;
+	rc = leat_unlink(m, "old");
+	if (!rc)
+		rc = leat_pread(f, &c, 1, 0);
+	return end_file(f, rc);
+}
+
+static int64_t do_space(struct got *g)
+{
+	struct leat_file *f;
+	int64_t rc = leat_open(m, "f", O_RDWR, 0, &f);
+
+	(void)g;
+	if (rc)
+		return rc;
+	rc = leat_fallocate(f, 0, 0, 4096);
+	if (!rc)
+		rc = leat_seek_data(f, 0);
+	if (!rc || rc == -ENXIO) /* all of it is a hole */
+		rc = leat_seek_hole(f, 0);
+	return end_file(f, rc < 0 ? rc : 0);
+}
+
+static int64_t do_session(struct got *g)
+{
+	struct leat_session *s = NULL;
+	struct leat *own = NULL;
+	struct leat_opts *o = leat_opts_create();
+	int rc = leat_set(o, "threads", "2");
+	void *mem = NULL;
+
+	(void)g;
+	if (!rc)
+		rc = leat_session_create(o, &s);
+	if (!rc)
+		rc = leat_buf_alloc(s, 1 << 20, &mem);
+	if (!rc)
+		rc = leat_session_mount(s, base_url, NULL, &own);
+	if (!rc)
+		rc = leat_null(own);
+	leat_umount(own);
+	if (mem)
+		leat_buf_free(s, mem);
+	countdown = 0;
+	assert_int_equal(leat_session_free(s), 0);
+	leat_opts_destroy(o);
+	return rc;
+}
+
+static int64_t do_info(struct got *g)
+{
+	struct leat_info info = { .size = sizeof(info) };
+	uint64_t calls;
+	char text[256];
+	int rc = leat_info(m, &info);
+
+	(void)g;
+	if (!rc && leat_describe(m, LEAT_TEXT_SERVER, 0, text, sizeof(text)) < 0)
+		rc = -ENOMEM;
+	return rc ? rc : leat_stat_value(m, "calls", &calls);
+}
+
 static void prepare(void)
 {
 	static const char *const names[] = { "new", "newdir", "old", "olddir" };
@@ -244,7 +342,7 @@ static void release(const struct got *g)
 /* The decoders of lists allocate, and cannot tell why they failed. */
 static bool is_expected(int64_t rc, int64_t (*fn)(struct got *))
 {
-	return !rc || (failed && (rc == -ENOMEM || (rc == -EBADMSG && (fn == do_opendir || fn == do_admin))));
+	return !rc || (failed && (rc == -ENOMEM || (rc == -EBADMSG && (fn == do_opendir || fn == do_admin || fn == do_pages))));
 }
 
 /* Return: number of failures */
@@ -280,10 +378,12 @@ static void each(const char *base)
 		ROW(get, 3), ROW(lookup, 4), ROW(open, 5), ROW(create, 6), ROW(create_excl, 6), ROW(mkdir, 4),
 		ROW(symlink, 4), ROW(mknod, 4), ROW(link, 5), ROW(rename, 6), ROW(unlink, 3), ROW(rmdir, 3),
 		ROW(readlink, 4), ROW(attrs, 6), ROW(statvfs, 3), ROW(opendir, 4), ROW(acl, 6), ROW(import, 1),
-		ROW(options, 3), ROW(admin, 3),
+		ROW(options, 3), ROW(admin, 3), ROW(pages, 4), ROW(unlink_open, 6), ROW(space, 5), ROW(session, 10),
+		ROW(info, 0),
 	};
 
 	/* without the cache: its allocations may fail unnoticed, and a name that is cached wrongly hides what exists */
+	base_url = base;
 	m = leat_flow_mount(base, "cache=none&readahead=0");
 	assert_int_equal(leat_node_get(m, "", &top), 0);
 	assert_int_equal(leat_node_get(m, "f", &file), 0);
