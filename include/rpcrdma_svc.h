@@ -119,7 +119,9 @@ struct rpcrdma_svc_attr {
  * RDMA: at an address, on the device that has it; at 0.0.0.0 or [::], on every device, each opened when the first
  * peer connects through it.
  *
- * Return: 0; -EADDRINUSE, -EACCES and similar; -ENODEV: no RDMA device here; -ENXIO: no device has the address;
+ * @addr: a name is resolved by the calling thread, which may wait for it; so not in a callback of an engine
+ *
+ * Return: 0; -EDEADLK: a name, in a callback; -EADDRINUSE, -EACCES and similar; -ENODEV: no RDMA device here; -ENXIO: no device has the address;
  * -EINVAL; -E2BIG (size of @attr or @ops).
  */
 int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,

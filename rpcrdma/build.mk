@@ -12,8 +12,9 @@ ifeq ($(VARIANT),default)
 LIBS += $(B)/librpcrdma.so $(B)/librpcrdma.a
 endif
 
+# Never unloaded: a thread that looks up a name may outlive the client that asked.
 $(B)/librpcrdma.so: $(RPCRDMA_OBJS) rpcrdma/rpcrdma.map
-	$(call say,LD,$@)$(LINK) -shared -Wl,-z,defs -Wl,-soname,$(@F).$(SOVERSION) \
+	$(call say,LD,$@)$(LINK) -shared -Wl,-z,defs,-z,nodelete -Wl,-soname,$(@F).$(SOVERSION) \
 		-Wl,--version-script=rpcrdma/rpcrdma.map $(RPCRDMA_OBJS) $(RPCRDMA_LIBS) -o $@
 	$(Q)ln -sf $(@F) $@.$(SOVERSION)
 

@@ -14,6 +14,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,13 +130,30 @@ static int copy_attr(struct rr_svc *svc, const struct rpcrdma_svc_attr *attr, co
 	return rc;
 }
 
+/* Is @addr a name, for which getaddrinfo() may wait? */
+static bool is_name(const struct rpcrdma_addr *addr)
+{
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
+	struct addrinfo *ai;
+
+	if (addr->transport == RPCRDMA_LOCAL || !addr->host[0])
+		return false;
+	if (getaddrinfo(addr->host, NULL, &hints, &ai))
+		return true;
+	freeaddrinfo(ai);
+	return false;
+}
+
 int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 		   const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops, void *ctx,
 		   struct rpcrdma_listener **ret)
 {
-	struct rr_svc *svc = calloc(1, sizeof(*svc));
+	struct rr_svc *svc;
 	int rc;
 
+	if (rpcrdma_engine_is_running(e) && is_name(addr))
+		return -EDEADLK;
+	svc = calloc(1, sizeof(*svc));
 	if (!svc)
 		return -ENOMEM;
 	rc = copy_attr(svc, attr, ops);

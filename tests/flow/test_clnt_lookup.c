@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/util.h"
 #include "prog_rig.h"
 
 /* ---- the resolver ------------------------------------------------------------------------- */
@@ -396,6 +397,46 @@ static void literals_need_no_thread(void **state)
 	pr_close(&rig);
 }
 
+struct to_listen {
+	struct rpcrdma_msg msg;
+	const char *host;
+	int rc;
+};
+
+static void listen_here(struct rpcrdma_msg *msg)
+{
+	static const struct rpcrdma_svc_ops ops;
+	struct to_listen *l = container_of(msg, struct to_listen, msg);
+	struct rpcrdma_addr addr = { .transport = RPCRDMA_TCP };
+	struct rpcrdma_listener *listener;
+
+	snprintf(addr.host, sizeof(addr.host), "%s", l->host);
+	l->rc = rpcrdma_listen(rig.svc_engine, &addr, NULL, &ops, NULL, &listener);
+	if (!l->rc)
+		rpcrdma_listener_close(listener);
+}
+
+/* A listener is not resolved in a callback. */
+static void listen_in_a_callback(void **state)
+{
+	static const struct { const char *host; int rc; } rows[] = {
+		{ "server.test", -EDEADLK }, { "localhost", -EDEADLK }, { "127.0.0.1", 0 }, { "", 0 },
+	};
+
+	(void)state;
+	open_rig();
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct to_listen l = { .msg.fn = listen_here, .host = rows[i].host, .rc = 1 };
+
+		rpcrdma_engine_post(rig.svc_engine, &l.msg);
+		while (l.rc == 1)
+			pr_poll(&rig);
+		assert_int_equal(l.rc, rows[i].rc);
+	}
+	assert_int_equal(on_main, 0);
+	pr_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -408,6 +449,7 @@ int main(void)
 		cmocka_unit_test(unreachable),
 		cmocka_unit_test(destroyed_while_connecting),
 		cmocka_unit_test(literals_need_no_thread),
+		cmocka_unit_test(listen_in_a_callback),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,7 @@ flags() { pkg-config "$@" | sed -E "s,-I/usr/include( |$),-I$root/include\1,; s,
 }
 [ "$(LD_LIBRARY_PATH=$root/lib "$work/shared")" = "$("$work/static")" ] || fail 'versions differ'
 LD_LIBRARY_PATH=$root/lib "$work/rpc" || fail 'librpcrdma.so'
+readelf -d "$root/lib/librpcrdma.so" | grep -q NODELETE || fail 'librpcrdma.so can be unloaded below its threads'
 [ "$("$root/bin/leat" --version)" = "leat $("$work/static")" ] || fail 'leat --version'
 "$root/bin/leat" dump tests/vectors/kernel-session.pcap | grep -q ' REPLY ' || fail 'leat dump'
 mv "$root/libexec/leat/leat-dump" "$work/dump"
