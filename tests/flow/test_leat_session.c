@@ -499,12 +499,14 @@ static void idle_mounts(void **state)
 		print_message("this allocator does not count its bytes\n");
 		skip();
 	}
+	await_no_conns(); /* of tests before, whose memory would be freed meanwhile */
 	assert_int_equal(leat_session_create(NULL, &s), 0);
 	v[0] = mount_in(s, flow.local_url, NULL);
 	before = mallinfo2().uordblks;
 	for (size_t i = 1; i < MANY; i++)
 		v[i] = mount_in(s, flow.local_url, NULL);
-	bytes = (mallinfo2().uordblks - before) / (MANY - 1);
+	bytes = mallinfo2().uordblks;
+	bytes = bytes > before ? (bytes - before) / (MANY - 1) : 0;
 	print_message("%zu KiB for each idle mount\n", bytes / 1024);
 	assert_true(bytes <= (size_t)64 * 1024);
 	for (size_t i = 0; i < MANY; i++)
