@@ -445,6 +445,9 @@ int leat_ftruncate(struct leat_file *f, uint64_t size);
  * @mode: as of fallocate(2): 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, or FALLOC_FL_ZERO_RANGE
  * with or without FALLOC_FL_KEEP_SIZE
  *
+ * A range of more than 1 GiB takes several calls of the server, except to free it. After a failure a part of the range
+ * may be changed.
+ *
  * Return: 0; -EBADF: not open for writing; -EINVAL: @len is 0; -EFBIG; -ENOSPC; -EROFS; -EOPNOTSUPP: another mode, the
  * server is not a leatd, or its file system does not support the mode.
  */

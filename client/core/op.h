@@ -139,7 +139,8 @@ struct lt_op {
 	mode_t mode;
 	dev_t dev;
 	unsigned tries;
-	bool created;                  /* an object was created: the operation is neither repeated nor undone */
+	bool created;                  /* something was created: the operation is neither repeated nor undone */
+	uint64_t range_end;            /* fallocate: end of the range */
 	uint64_t seq;                  /* fsync: unstable writes that the COMMIT covers */
 	struct lt_fh fh2;              /* rename: directory of the old name; link: the file */
 	char name2[LT_NAME_MAX + 1];

@@ -3,10 +3,12 @@
  *
  * file_space.c - allocated space and holes of open files
  *
- * Operation:  NFS version 3 has no such calls. A leatd has a program for them (xdr/space.x).
+ * Operation:  NFS version 3 has no such calls. A leatd has a program for them (xdr/space.x). A long range takes
+ *             several calls, in the order of offsets.
  * Memory:     That of the operation.
  * Threads:    The steps on the owner's.
- * Errors:     -EOPNOTSUPP: another server, or a file system without this change.
+ * Errors:     -EOPNOTSUPP: another server, or a file system without this change. If a call fails, those before it have
+ *             changed their part of the range.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,18 +35,39 @@ static void end(struct lt_op *op, int64_t result)
 
 /* ---- allocate ---- */
 
+static void allocated(struct lt_op *op, int err);
+
+/* Changes the next part of the range, from the offset in the arguments. */
+static void allocate_part(struct lt_op *op)
+{
+	ALLOCATE3args *a = &op->args.allocate;
+
+	a->length = op->range_end - a->offset;
+	if (a->change != SPACE_PUNCH)
+		a->length = MIN(a->length, (uint64_t)SPACE_BYTES_MAX);
+	lt_readahead_drop(op->file);
+	lt_op_call_space(op, SPACEPROC_ALLOCATE, allocated);
+}
+
 static void allocated(struct lt_op *op, int err)
 {
-	end(op, err);
+	ALLOCATE3args *a = &op->args.allocate;
+
+	a->offset += a->length;
+	if (err || a->offset == op->range_end) {
+		end(op, err);
+		return;
+	}
+	op->created = true; /* a part of the space */
+	allocate_part(op);
 }
 
 static void allocate_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
 	lt_file_hold(op->file);
-	lt_readahead_drop(op->file);
 	op->args.allocate.object = lt_fh_wire(&op->file->fh);
-	lt_op_call_space(op, SPACEPROC_ALLOCATE, allocated);
+	allocate_part(op);
 }
 
 static int convert_mode(int mode, space_change *ret)
@@ -96,7 +119,7 @@ int leat_aio_fallocate(struct leat_file *f, int mode, uint64_t off, uint64_t len
 		return rc;
 	op->args.allocate.change = change;
 	op->args.allocate.offset = off;
-	op->args.allocate.length = len;
+	op->range_end = off + len;
 	return lt_op_submit(op, allocate_start);
 }
 

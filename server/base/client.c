@@ -113,6 +113,28 @@ void client_scratch_put(struct client *c, void *mem, size_t bytes)
 	atomic_fetch_sub(&c->all->scratch, bytes);
 }
 
+bool client_begin_long(struct client *c)
+{
+	struct clients *all = c->all;
+	unsigned most = MAX(worker_pool_threads(all->workers) / 4, 1u);
+	bool may;
+
+	pthread_mutex_lock(&all->lock);
+	may = all->long_jobs + c->long_jobs < most;
+	all->long_jobs += may;
+	c->long_jobs += may;
+	pthread_mutex_unlock(&all->lock);
+	return may;
+}
+
+void client_end_long(struct client *c)
+{
+	pthread_mutex_lock(&c->all->lock);
+	c->all->long_jobs--;
+	c->long_jobs--;
+	pthread_mutex_unlock(&c->all->lock);
+}
+
 void client_put(struct client *c)
 {
 	struct clients *all;

@@ -31,7 +31,8 @@ struct clients {
 	unsigned nreactors;
 	struct worker_pool *workers;
 	_Atomic size_t scratch; /* bytes: client_scratch_get() */
-	pthread_mutex_t lock;
+	unsigned long_jobs;     /* client_begin_long() */
+	pthread_mutex_t lock;   /* over long_jobs, of the clients too, and the next */
 	struct list list;
 };
 
@@ -48,6 +49,7 @@ struct client {
 	struct clients *all;
 	struct rpcrdma_client_id id;
 	unsigned refs;                         /* all->lock */
+	unsigned long_jobs;                    /* of all->long_jobs */
 	_Atomic size_t scratch;                /* bytes of all->scratch */
 	struct worker_client workers;          /* the pool's lock */
 	struct client_admission admission[]; /* by index of the reactor */
@@ -81,5 +83,17 @@ void *client_scratch_get(struct client *c, size_t bytes);
 
 /** client_scratch_put - frees it. NULL is fine. */
 void client_scratch_put(struct client *c, void *mem, size_t bytes);
+
+/** client_begin_long - counts a job that may hold a worker for seconds; any thread
+ *
+ * All clients together have a quarter of the workers for such jobs, but at least one. One of them gets no more than is
+ * left free.
+ *
+ * Return: may it run? Then client_end_long() follows.
+ */
+bool must_check client_begin_long(struct client *c);
+
+/** client_end_long - the job has ended */
+void client_end_long(struct client *c);
 
 #endif

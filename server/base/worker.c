@@ -504,6 +504,11 @@ bool worker_cancel(struct worker_pool *p, struct worker_job *job)
 	return waits;
 }
 
+unsigned worker_pool_threads(const struct worker_pool *p)
+{
+	return p->threads;
+}
+
 void worker_pool_stats(struct worker_pool *p, struct worker_stats *ret)
 {
 	pthread_mutex_lock(&p->lock);

@@ -64,6 +64,9 @@ int must_check worker_pool_create(unsigned threads, struct worker_pool **ret);
  */
 void worker_pool_destroy(struct worker_pool *p);
 
+/** worker_pool_threads - the number of threads that it was created with */
+unsigned worker_pool_threads(const struct worker_pool *p);
+
 /** worker_client_init - initialises a client without jobs; @p may be NULL if it never has any */
 void worker_client_init(struct worker_client *c, struct worker_pool *p);
 

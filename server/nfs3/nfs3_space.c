@@ -4,10 +4,12 @@
  * nfs3_space.c - ALLOCATE and SEEK (xdr/space.x)
  *
  * Operation: Finds the file, changes its space or finds data or a hole (vfs_space.c). A retransmitted ALLOCATE gets
- *            the original reply, because it could undo a WRITE that the client has made since.
+ *            the original reply, because it could undo a WRITE that the client has made since. A change can take
+ *            seconds, so its range and the number of changes in progress are bounded.
  * Memory:    None.
  * Threads:   Workers.
- * Errors:    As statuses in the results. NOTSUPP: the file system does not support the change.
+ * Errors:    As statuses in the results. NOTSUPP: the file system does not support the change. JUKEBOX: too many
+ *            changes are in progress.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +35,12 @@ static int mode_of(space_change change, int *ret)
 	return 0;
 }
 
-static void change_space(struct req *r)
+static bool is_too_long(const ALLOCATE3args *a)
+{
+	return a->change != SPACE_PUNCH && a->length > SPACE_BYTES_MAX;
+}
+
+static void change_object(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	const ALLOCATE3args *a = &call->args.allocate;
@@ -43,13 +50,25 @@ static void change_space(struct req *r)
 	call->res.status = nfs3_open(r, &a->object, &o);
 	if (call->res.status != NFS3_OK)
 		return;
-	err = mode_of(a->change, &mode);
+	err = is_too_long(a) ? -EINVAL : mode_of(a->change, &mode);
 	if (!err)
 		err = vfs_allocate(&o, mode, a->offset, a->length, &r->creds);
 	call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
 	/* both results have it at the same place */
 	nfs3_post_op(&o, &call->res.allocate.ALLOCATE3res_u.resok.obj_wcc.after);
 	fh_close(&o);
+}
+
+static void change_space(struct req *r)
+{
+	struct client *c = r->conn->client;
+
+	if (!client_begin_long(c)) {
+		nfs3_fail_status(r, NFS3ERR_JUKEBOX);
+		return;
+	}
+	change_object(r);
+	client_end_long(c);
 }
 
 static void seek(struct req *r)

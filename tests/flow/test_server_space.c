@@ -5,8 +5,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,15 +16,42 @@
 
 #include <cmocka.h>
 
+#include "conf.h"
 #include "nfs_peer.h"
 #include "space.h"
 
 #define OTHER 4711u
 #define MIB (1u << 20)
+#define GIB (1u << 30)
 
 static const char *const options[] = { "rw,no_root_squash", "ro,no_root_squash", NULL };
 
 NFS_PEER_SETUPS(options)
+
+/* ---- a file system that takes its time ---- */
+
+static atomic_bool is_slow;
+static sem_t begun, may_end;
+static atomic_ullong longest; /* range */
+
+int __real_fallocate(int fd, int mode, off_t off, off_t len);
+int __wrap_fallocate(int fd, int mode, off_t off, off_t len);
+
+int __wrap_fallocate(int fd, int mode, off_t off, off_t len)
+{
+	if ((unsigned long long)len > longest)
+		longest = (unsigned long long)len;
+	if (len > MIB)
+		return 0; /* no test fills the disk */
+	if (is_slow) {
+		sem_post(&begun);
+		while (sem_wait(&may_end))
+			; /* EINTR */
+	}
+	return __real_fallocate(fd, mode, off, len);
+}
+
+/* ---- calls ---- */
 
 static nfsstat3 allocate(struct nfs_peer *p, const struct nfs_fh *fh, uint32_t change, uint64_t off, uint64_t len)
 {
@@ -72,7 +101,8 @@ static void limits(void **state)
 	assert_int_equal(size_of(p, "e0/f"), MIB);
 	assert_int_equal(allocate(p, &f, SPACE_ALLOCATE, 0, 0), NFS3ERR_INVAL);
 	assert_int_equal(allocate(p, &f, SPACE_ALLOCATE, INT64_MAX, 1), NFS3ERR_FBIG);
-	assert_int_equal(allocate(p, &f, SPACE_ALLOCATE, UINT64_MAX, UINT64_MAX), NFS3ERR_FBIG);
+	assert_int_equal(allocate(p, &f, SPACE_ALLOCATE, UINT64_MAX, MIB), NFS3ERR_FBIG);
+	assert_int_equal(allocate(p, &f, SPACE_PUNCH, UINT64_MAX, UINT64_MAX), NFS3ERR_FBIG);
 	assert_int_equal(allocate(p, &f, SPACE_ZERO_KEEP + 1, 0, 1), NFS3ERR_INVAL);
 	assert_int_equal(allocate(p, &f, UINT32_MAX, 0, 1), NFS3ERR_INVAL);
 	assert_int_equal(size_of(p, "e0/f"), MIB);
@@ -86,6 +116,87 @@ static void limits(void **state)
 	f.len = 1;
 	assert_int_equal(allocate(p, &f, SPACE_ALLOCATE, 0, 1), NFS3ERR_BADHANDLE);
 	assert_int_equal(seek(p, &f, 0, true, &at), NFS3ERR_BADHANDLE);
+}
+
+/* What one call may ask for. */
+static void long_ranges(void **state)
+{
+	struct nfs_peer *p = *state;
+	struct nfs_fh f;
+
+	make(p, &f);
+	longest = 0;
+	assert_int_equal(allocate(p, &f, SPACE_ALLOCATE, 0, GIB), NFS3_OK);
+	assert_int_equal(longest, GIB);
+	for (uint32_t change = 0; change <= SPACE_ZERO_KEEP; change++) {
+		if (change == SPACE_PUNCH)
+			continue;
+		assert_int_equal(allocate(p, &f, change, 0, GIB + 1), NFS3ERR_INVAL);
+		assert_int_equal(allocate(p, &f, change, 0, UINT64_MAX), NFS3ERR_INVAL);
+	}
+	assert_int_equal(longest, GIB);
+	assert_int_equal(allocate(p, &f, SPACE_PUNCH, 0, INT64_MAX), NFS3_OK);
+	assert_true(longest == INT64_MAX);
+}
+
+static void tune(struct conf *conf)
+{
+	conf->workers = 4; /* one for long calls */
+}
+
+struct slow_call {
+	struct rpcrdma_call call;
+	bool done;
+	int err;
+};
+
+static void on_slow(struct rpcrdma_call *call, int err)
+{
+	struct slow_call *s = container_of(call, struct slow_call, call);
+
+	s->done = true;
+	s->err = err;
+}
+
+/* Others are asked to come again; they change nothing, and other calls have workers. */
+static void many_at_once(void **state)
+{
+	struct nfs_peer p = { 0 };
+	struct nfs_fh f, other;
+	ALLOCATE3args args = { .change = SPACE_ALLOCATE, .length = 4096 };
+	ALLOCATE3res res = { 0 };
+	struct slow_call s = { .call = { .prog = LEAT_SPACE, .vers = LEAT_SPACE_V1, .proc = SPACEPROC_ALLOCATE,
+					 .encode = (xdrproc_t)xdr_ALLOCATE3args, .args = &args,
+					 .decode = (xdrproc_t)xdr_ALLOCATE3res, .res = &res,
+					 .reply_max = 512, .done = on_slow, .cred = &p.cred } };
+
+	(void)state;
+	nfs_peer_create_tuned(&p, RPCRDMA_LOCAL, options, tune);
+	make(&p, &f);
+	args.object = nfs_peer_fh(&f);
+	sem_init(&begun, 0, 0);
+	sem_init(&may_end, 0, 0);
+	is_slow = true;
+	assert_int_equal(rpcrdma_clnt_call(p.clnt, &s.call), 0);
+	while (sem_trywait(&begun))
+		(void)rpcrdma_engine_wait(p.engine, 1);
+	is_slow = false;
+	assert_int_equal(allocate(&p, &f, SPACE_ALLOCATE, 0, MIB), NFS3ERR_JUKEBOX);
+	assert_int_equal(allocate(&p, &f, SPACE_PUNCH, 0, MIB), NFS3ERR_JUKEBOX);
+	assert_int_equal(size_of(&p, "e0/f"), 0);
+	assert_int_equal(nfs_peer_create_file(&p, &p.root, "other", &other), NFS3_OK);
+	assert_false(s.done);
+	sem_post(&may_end);
+	while (!s.done)
+		(void)rpcrdma_engine_wait(p.engine, 1);
+	assert_int_equal(s.err, 0);
+	assert_int_equal(res.status, NFS3_OK);
+	assert_int_equal(allocate(&p, &f, SPACE_ALLOCATE, 0, MIB), NFS3_OK);
+	assert_int_equal(allocate(&p, &f, SPACE_ZERO_KEEP + 1, 0, 1), NFS3ERR_INVAL);
+	assert_int_equal(allocate(&p, &f, SPACE_ALLOCATE, 0, MIB), NFS3_OK); /* a failure has ended, too */
+	nfs_peer_destroy(&p);
+	sem_destroy(&begun);
+	sem_destroy(&may_end);
 }
 
 static void read_only(void **state)
@@ -147,6 +258,8 @@ int main(void)
 	}
 	const struct CMUnitTest tests[] = {
 		BOTH(limits),
+		BOTH(long_ranges),
+		cmocka_unit_test(many_at_once),
 		BOTH(read_only),
 		{ "permissions", permissions, setup_tcp, nfs_peer_teardown, NULL },
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_client_scratch.c - memory for long answers: what a client may hold of it
+ * test_client_scratch.c - memory for long replies, and workers for long jobs: what a client may hold of them
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,10 +69,55 @@ static void nobody_has_all(void **state)
 	clients_fini(&all);
 }
 
+static unsigned begin_all(struct client *c)
+{
+	unsigned n = 0;
+
+	while (n < 100 && client_begin_long(c))
+		n++;
+	return n;
+}
+
+static void end_all(struct client *c, unsigned n)
+{
+	while (n--)
+		client_end_long(c);
+}
+
+/* Clients in turn begin as many long jobs as they may. */
+static void long_jobs(void **state)
+{
+	static const struct {
+		unsigned threads, want[4];
+	} cases[] = { { 1, { 1, 0, 0, 0 } }, { 7, { 1, 0, 0, 0 } }, { 16, { 2, 1, 1, 0 } }, { 64, { 8, 4, 2, 1 } } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct clients all = { 0 };
+		struct client *c[4];
+
+		assert_int_equal(worker_pool_create(cases[i].threads, &all.workers), 0);
+		clients_init(&all);
+		for (unsigned k = 0; k < 4; k++) {
+			c[k] = client_of(&all, 1000 + k);
+			assert_int_equal(begin_all(c[k]), cases[i].want[k]);
+		}
+		for (unsigned k = 0; k < 4; k++)
+			end_all(c[k], cases[i].want[k]);
+		assert_int_equal(begin_all(c[3]), cases[i].want[0]); /* all are free again */
+		end_all(c[3], cases[i].want[0]);
+		for (unsigned k = 0; k < 4; k++)
+			client_put(c[k]);
+		clients_fini(&all);
+		worker_pool_destroy(all.workers);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_has_all),
+		cmocka_unit_test(long_jobs),
 	};
 
 	return cmocka_run_group_tests_name("client_scratch", tests, NULL, NULL);

@@ -12,11 +12,28 @@ static struct leat *m;
 static struct leat_file *f;
 static int rpc_error;
 static uint64_t reply_off;
+static struct {
+	uint64_t off, len;
+} parts[8];           /* ranges of the ALLOCATEs */
+static unsigned nparts;
+static unsigned part_fails = UINT32_MAX;
+
+static int answer_allocate(const ALLOCATE3args *a, ALLOCATE3res *res)
+{
+	assert_true(nparts < ARRAY_SIZE(parts));
+	if (nparts == part_fails)
+		res->status = NFS3ERR_NOSPC;
+	parts[nparts].off = a->offset;
+	parts[nparts++].len = a->length;
+	return rpc_error;
+}
 
 static int answer(struct rpcrdma_call *call)
 {
 	if (call->prog != LEAT_SPACE)
 		return 0; /* of the close */
+	if (call->proc == SPACEPROC_ALLOCATE)
+		return answer_allocate(call->args, call->res);
 	if (call->proc == SPACEPROC_SEEK)
 		((SEEK3res *)call->res)->SEEK3res_u.resok.offset = reply_off;
 	return rpc_error;
@@ -30,7 +47,8 @@ static int setup(void **state)
 	fake.answer = answer;
 	f = fake_open(m, O_RDWR);
 	rpc_error = 0;
-	reply_off = 0;
+	reply_off = nparts = 0;
+	part_fails = UINT32_MAX;
 	return 0;
 }
 
@@ -79,6 +97,68 @@ static void nonsense(void **state)
 	assert_int_equal(leat_lseek(f, 1, SEEK_CUR), -EOVERFLOW);
 }
 
+#define GIB (1ull << 30)
+
+static void check_part(unsigned i, uint64_t off, uint64_t len)
+{
+	assert_true(i < nparts);
+	assert_int_equal(parts[i].off, off);
+	assert_int_equal(parts[i].len, len);
+}
+
+static void in_parts(void **state)
+{
+	(void)state;
+	assert_int_equal(leat_fallocate(f, 0, 5, GIB), 0);
+	assert_int_equal(nparts, 1);
+	check_part(0, 5, GIB);
+	nparts = 0;
+	assert_int_equal(leat_fallocate(f, FALLOC_FL_ZERO_RANGE, 5, 2 * GIB + 1), 0);
+	assert_int_equal(nparts, 3);
+	check_part(0, 5, GIB);
+	check_part(1, GIB + 5, GIB);
+	check_part(2, 2 * GIB + 5, 1);
+	nparts = 0;
+	part_fails = 1;
+	assert_int_equal(leat_fallocate(f, FALLOC_FL_KEEP_SIZE, 0, 3 * GIB), -ENOSPC);
+	assert_int_equal(nparts, 2);
+	/* everything from an offset on, in one call */
+	nparts = 0;
+	assert_int_equal(leat_fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1, INT64_MAX - 1), 0);
+	assert_int_equal(nparts, 1);
+	check_part(0, 1, INT64_MAX - 1);
+}
+
+struct told {
+	bool done;
+	int64_t result;
+};
+
+static void tell(void *arg, int64_t result)
+{
+	struct told *t = arg;
+
+	t->done = true;
+	t->result = result;
+}
+
+/* After the first part, a cancelled operation has changed something, even if no call is in flight. */
+static void cancelled(void **state)
+{
+	struct told told = { 0 };
+
+	(void)state;
+	fake.unsent = true;
+	assert_int_equal(leat_aio_fallocate(f, 0, 0, 2 * GIB, (struct leat_cb){ tell, &told, NULL }), 0);
+	while (!nparts)
+		(void)leat_poll(leat_session(m), 0);
+	assert_int_equal(leat_cancel(m, &told), 0);
+	while (!told.done)
+		(void)leat_poll(leat_session(m), 0);
+	assert_int_equal(told.result, -EINPROGRESS);
+	assert_int_equal(nparts, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -86,6 +166,8 @@ int main(void)
 		TEST(no_leatd),
 		TEST(older_leatd),
 		TEST(nonsense),
+		TEST(in_parts),
+		TEST(cancelled),
 	};
 #undef TEST
 
