@@ -57,12 +57,22 @@ unsigned server_reactors(const struct server *s)
 	return s->nreactors;
 }
 
+static void add_credits(void *of, void *arg)
+{
+	const struct rpcrdma_clnt *c = of;
+
+	*(unsigned *)arg += c->credit.out;
+}
+
 unsigned leat_credits_out(const struct leat *m)
 {
 	unsigned sum = 0;
 
-	for (unsigned i = 0; i < m->server->clnts; i++)
-		sum += m->server->clnt[i]->credit.out;
+	for (unsigned i = 0; i < m->server->clnts; i++) {
+		struct rpcrdma_clnt *c = m->server->clnt[i];
+
+		assert_int_equal(lt_sync_run_at(m->session, rpcrdma_clnt_engine(c), add_credits, c, &sum), 0);
+	}
 	return sum;
 }
 
