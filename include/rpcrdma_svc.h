@@ -106,8 +106,8 @@ struct rpcrdma_svc_attr {
 	uint32_t conns_max;      /* limit over all listeners of the domain, of which the largest value applies; one
 	                          * client gets at most three quarters; 0: 1024 */
 	uint32_t first_call_ms;  /* limit until the first call of a new connection; 0: 30000 */
-	uint32_t req_bytes;      /* memory that the service keeps for each call; counted together with the library's
-	                          * own */
+	uint32_t req_bytes;      /* memory that the service keeps for each call, less than 2 GiB; counted together with
+	                          * the library's own */
 	uint32_t stall_ms;       /* limit for a peer that makes no progress with a transfer in flight; 0: 20000 */
 	bool no_remote_inv;      /* never send Send-With-Invalidate */
 	bool srq;                /* connections of an engine share their receives, if the device supports it */
@@ -195,9 +195,10 @@ size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d);
 
 /* A part of the payload in transfer; embedded in the service's own structure, one owner at a time. */
 struct rpcrdma_xfer {
-	struct rpcrdma_buf *buf; /* of the pool; or NULL: the library sets buf and buf_off for the memory at @mem */
+	struct rpcrdma_buf *buf; /* of the pool; the library sets buf and buf_off if there is a @mem */
 	size_t buf_off;
-	void *mem;               /* ... of rpcrdma_mem_alloc() or rpcrdma_mem_register() in the domain of the engine */
+	void *mem;               /* NULL, or memory of rpcrdma_mem_alloc() or rpcrdma_mem_register() in the domain of the
+	                          * engine */
 	uint32_t off, len;       /* within the payload */
 	/* place: may be NULL; then only the req's done tells the end */
 	void (*done)(struct rpcrdma_xfer *p, int err);
@@ -211,10 +212,11 @@ struct rpcrdma_xfer {
  * rpcrdma_mem_unregister() returns -EBUSY, and the program does not free it. */
 
 /** rpcrdma_req_pull - transfers bytes [off, off+len) of the arguments' payload into a buffer
- * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the transfers must be requested in order.
+ * done(0; -EIO: the connection broke; -ECANCELED: the req was ended). It runs before the req's done. On TCP the
+ * transfers must be requested in order.
  *
  * Return: 0, done() follows; -EINVAL: outside the payload; -ENOTCONN; -ENOMEM; -EFAULT: xfer->mem is not memory of
- * this domain, or the device cannot write to it.
+ * this domain, or is read-only (over TCP detected from Linux 5.14 on).
  */
 int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *xfer);
 
@@ -263,7 +265,9 @@ enum rpcrdma_accept_stat { /* RFC 5531 section 9 */
 /** rpcrdma_req_reply - replies with success and the results of @encode
  * The payload in the results has the valid length: bytes that were placed or read into a sink, counted from 0 (more
  * may have been placed), or iov if it was not placed.
- * If the reply is too long for the caller, it becomes ERR_CHUNK (RDMA) or SYSTEM_ERR (TCP).
+ * If the reply is too long for the caller, it becomes ERR_CHUNK (RDMA) or SYSTEM_ERR (TCP). If the iov, or what was
+ * placed for the reply, is shorter than the payload, it becomes SYSTEM_ERR. A payload in a Write chunk is not checked:
+ * bytes that were not placed keep their old values in the caller's memory.
  */
 void rpcrdma_req_reply(struct rpcrdma_req *req, xdrproc_t encode, const void *res,
 		       void (*done)(void *arg), void *arg);
@@ -278,7 +282,7 @@ void rpcrdma_req_reply_bytes(struct rpcrdma_req *req, const void *results, size_
 /** rpcrdma_req_set_verf - sets the verifier of the reply, if it is accepted; without it, AUTH_NONE
  * @body: @bytes, at most 400; valid until the req's done
  *
- * Call it before a payload is placed: it may reduce req->room.
+ * Call it before a payload is placed: it reduces req->room if the payload is part of the reply.
  *
  * Return: 0, -EINVAL.
  */

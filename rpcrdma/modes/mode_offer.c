@@ -55,7 +55,7 @@ static bool offer_placed(const struct rr_rreq *rr, uint32_t position, uint32_t b
 	uint32_t at = 0;
 
 	while (at < bytes) {
-		const struct rpcrdma_xfer *p = rr->placed;
+		const struct rpcrdma_xfer *p = rr->base.placed;
 
 		while (p && p->off != at)
 			p = p->next;

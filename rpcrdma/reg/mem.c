@@ -280,6 +280,12 @@ unsigned rr_mem_segments(struct rpcrdma_domain *d, const struct iovec *iov, int 
 	return n;
 }
 
+/* Populates pages, as the copy will. EINVAL also means an old kernel or a mapping of a device. */
+static bool can_populate(void *start, size_t bytes, bool write)
+{
+	return !madvise(start, bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+}
+
 static bool is_range_there(void *addr, size_t len, bool write)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -288,10 +294,12 @@ static bool is_range_there(void *addr, size_t len, bool write)
 	if (__builtin_add_overflow((uintptr_t)addr, len, &end) ||
 	    __builtin_add_overflow(end, page - 1, &end))
 		return false;
-	/* populates the pages, as the copy will; other errors mean an old kernel or an unsupported mapping */
-	return !madvise((void *)start, (end & ~(page - 1)) - start,
-			write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ||
-	       (errno != ENOMEM && errno != EFAULT);
+	end &= ~(page - 1);
+	if (can_populate((void *)start, end - start, write))
+		return true;
+	if (write && errno == EINVAL && can_populate((void *)start, end - start, false))
+		return false; /* it is read-only */
+	return errno != ENOMEM && errno != EFAULT;
 }
 
 bool rr_mem_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool write)

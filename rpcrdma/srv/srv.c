@@ -168,6 +168,7 @@ int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 	if (svc->attr.inline_bytes >= RR_INLINE_MIN && svc->attr.inline_bytes <= RR_INLINE_MAX &&
 	    svc->attr.inline_bytes % 1024 == 0 &&
 	    svc->attr.call_bytes_max <= RPCRDMA_BUF_MAX && svc->attr.credits <= 4096 &&
+	    svc->attr.req_bytes <= INT32_MAX && /* the transports add their part */
 	    (svc->lab.modes | RPCRDMA_MODES_ALL) == RPCRDMA_MODES_ALL) {
 		allow_conns(e->domain, svc->attr.conns_max);
 		rc = addr->transport == RPCRDMA_TCP ? rr_tcp_listen(e, addr, svc, ret)
@@ -378,6 +379,8 @@ void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c)
 	r->done = NULL;
 	r->done_arg = NULL;
 	r->mems = NULL;
+	r->placed = NULL;
+	r->res_by_chunk = false;
 }
 
 int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
@@ -412,6 +415,40 @@ int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
 	TRACE3(req_call, r, r->pub.xid, r->pub.proc);
 	c->svc->ops.call(c->ctx, &r->pub);
 	return 0;
+}
+
+void rr_req_add_placed(struct rr_req *r, struct rpcrdma_xfer *p)
+{
+	struct rpcrdma_xfer **at = &r->placed;
+
+	while (*at && (*at)->off < p->off)
+		at = &(*at)->next;
+	p->next = *at;
+	*at = p;
+}
+
+void rr_req_end_placed(struct rr_req *r)
+{
+	struct rpcrdma_xfer *p;
+
+	while ((p = r->placed) != NULL) {
+		r->placed = p->next;
+		if (p->done)
+			p->done(p, 0);
+	}
+}
+
+/* True if the service has given all bytes of the payload. The filter has checked an iov. */
+static bool is_given(const struct rr_req *r, const struct rpcrdma_payload *payload)
+{
+	const struct rpcrdma_xfer *p = r->placed;
+	uint32_t at = 0;
+
+	if (payload->iovcnt || r->res_by_chunk)
+		return true;
+	for (; p && p->off == at && at < payload->length; p = p->next)
+		at += MIN(p->len, payload->length - at);
+	return at == payload->length;
 }
 
 void rr_req_finish(struct rr_req *r)
@@ -471,6 +508,8 @@ int rr_reply_head(const struct rr_req *r, const struct rr_reply *a, struct rr_st
 	if (a->kind == RR_CONTENT_RESULTS &&
 	    !((bool_t(*)(XDR *, void *))a->encode)(&s->xdr, (void *)(uintptr_t)a->res))
 		return s->overflow ? -EMSGSIZE : -EINVAL;
+	if (s->has_payload && !is_given(r, &s->payload))
+		return -EINVAL;
 	*ret_len = rr_stream_len(s);
 	return 0;
 }
@@ -572,7 +611,7 @@ int rpcrdma_req_set_verf(struct rpcrdma_req *req, uint32_t flavor, const void *b
 	if (bytes > RR_AUTH_BYTES_MAX)
 		return -EINVAL;
 	req_of(req)->verf = (struct rr_auth){ .flavor = flavor, .len = bytes, .body = body };
-	if (!req->by_chunk)
+	if (!req_of(req)->res_by_chunk)
 		req->room -= MIN(req->room, (uint32_t)round_up4(bytes));
 	return 0;
 }

@@ -117,6 +117,8 @@ struct rr_req {
 	struct iovec bytes;        /* rpcrdma_req_reply_bytes() */
 	bool ended;
 	struct rr_req_mem *mems;   /* srv_mem.c: the service's own memory in its transfers */
+	struct rpcrdma_xfer *placed; /* pieces that are sent with the reply, by offset */
+	bool res_by_chunk;         /* the results' payload moves by a Write chunk, before the reply */
 	bool again;                /* TCP: delivered a second time, with the whole record */
 	void (*done)(void *arg);
 	void *done_arg;
@@ -191,7 +193,8 @@ void rr_svc_put(struct rr_svc *svc);
 
 /** rr_req_init - initialises a request for the service
  *
- * The transport sets by_chunk, args_local, can_map and room of the public part before rr_req_deliver(). */
+ * The transport sets res_by_chunk, and by_chunk, args_local, can_map and room of the public part, before
+ * rr_req_deliver(). */
 void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c);
 /** rr_req_deliver - parses the RPC header of @len message bytes and calls the service, or replies RPC_MISMATCH
  *
@@ -203,6 +206,10 @@ must_check int rr_req_deliver(struct rr_req *r, const void *msg, size_t len);
 must_check int rr_req_use_mem(struct rr_req *r, struct rpcrdma_xfer *p, bool write);
 /** rr_req_free_mems - ends the use of all such memory by a request */
 void rr_req_free_mems(struct rr_req *r);
+/** rr_req_add_placed - adds a piece to those that are sent with the reply */
+void rr_req_add_placed(struct rr_req *r, struct rpcrdma_xfer *p);
+/** rr_req_end_placed - calls done of all of them */
+void rr_req_end_placed(struct rr_req *r);
 /** rr_req_finish - calls the service's done; the caller recycles @r afterwards */
 void rr_req_finish(struct rr_req *r);
 /** rr_req_back - returns @r to the free list */
@@ -210,7 +217,8 @@ void rr_req_back(struct rr_req *r);
 
 /** rr_reply_head - encodes RPC reply header and results into @buf
  * @s: describes the results' payload afterwards; its positions count from @buf
- * Return: 0 with *ret_len (reduced length); -EMSGSIZE: @cap is too small; -EINVAL: the results cannot be encoded */
+ * Return: 0 with *ret_len (reduced length); -EMSGSIZE: @cap is too small; -EINVAL: the results cannot be encoded, or
+ * claim more payload than the service has placed */
 must_check int rr_reply_head(const struct rr_req *r, const struct rr_reply *a, struct rr_stream *s,
 			      void *buf, size_t cap, size_t *ret_len);
 

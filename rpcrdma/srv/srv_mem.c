@@ -7,7 +7,7 @@
  *             region's entry (svc_mem.c) as its buffer; from there on it is like any other transfer.
  * Memory:     The request holds an entry from its first transfer until its end, once for all its transfers.
  * Threads:    The connection's engine.
- * Errors:     -EFAULT: other memory; -ENOMEM.
+ * Errors:     -EFAULT: other memory, or a pull into memory that is read-only; -ENOMEM.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,6 +39,14 @@ static int hold(struct rr_req *r, struct rpcrdma_buf *buf)
 	return 0;
 }
 
+/* A device finds out when it registers memory; a copy would end the connection, or the process. */
+static bool can_copy_to(const struct rpcrdma_conn *c, const struct rpcrdma_xfer *p)
+{
+	const struct iovec iov = { p->mem, p->len };
+
+	return c->dev || rr_mem_is_there(&iov, 1, p->len, true);
+}
+
 int rr_req_use_mem(struct rr_req *r, struct rpcrdma_xfer *p, bool write)
 {
 	struct rpcrdma_buf *buf;
@@ -46,6 +54,8 @@ int rr_req_use_mem(struct rr_req *r, struct rpcrdma_xfer *p, bool write)
 
 	if (!p->mem)
 		return 0;
+	if (write && !can_copy_to(r->pub.conn, p))
+		return -EFAULT;
 	rc = rr_svc_mem_get(r->pub.engine->domain, r->pub.conn->dev, p->mem, p->len, write, &buf);
 	if (!rc)
 		rc = hold(r, buf);

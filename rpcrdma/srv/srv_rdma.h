@@ -76,7 +76,6 @@ struct rr_rreq {
 	struct rpcrdma_buf *reply_buf;/* a long reply, or payload that must be copied into a buffer */
 	struct rpcrdma_buf_waiter waiter;
 	struct rpcrdma_msg end_msg;
-	struct rpcrdma_xfer *placed; /* without a Write chunk: pieces sent with the reply; newest first */
 	struct rr_rw *held;           /* Writes that are posted in one chain with the reply */
 	struct rr_reply reply;      /* kept while it waits for a buffer */
 	struct rpcrdma_buf *send_buf;

@@ -50,7 +50,6 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 	list_init(&rr->puller);
 	rr->counted = false;
 	rr->call_buf = rr->reply_buf = NULL;
-	rr->placed = NULL;
 	rr->held = NULL;
 	rr->send_buf = NULL;
 	rr->ops_out = 0;

@@ -385,7 +385,8 @@ void rr_srv_facts(struct rr_rreq *rr)
 	struct rpcrdma_req *pub = &rr->base.pub;
 	bool args_by_chunk = rr->reads.has_item && !pub->args_local;
 
-	pub->by_chunk = args_by_chunk || rr_srv_has_write_chunk(rr);
+	rr->base.res_by_chunk = rr_srv_has_write_chunk(rr);
+	pub->by_chunk = args_by_chunk || rr->base.res_by_chunk;
 	pub->can_map = pub->by_chunk && rr_rreq_conn(rr)->ep->dev->fabric->attr.client_direct;
 	pub->room = room_of(rr);
 }
@@ -470,7 +471,6 @@ int rr_srv_place(struct rr_req *r, struct rpcrdma_xfer *p)
 				    rr_buf_mr(p->buf, c->ep->dev), p->done ? p : NULL);
 	if (p->buf->far) /* the CPU would have to copy it into the message */
 		return -EOPNOTSUPP;
-	p->next = rr->placed;
-	rr->placed = p;
+	rr_req_add_placed(r, p);
 	return 0;
 }

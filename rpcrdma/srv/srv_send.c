@@ -60,13 +60,7 @@ void rr_srv_op_ended(struct rr_rreq *rr)
 	assert(rr->ops_out > 0);
 	if (--rr->ops_out || !rr->base.ended)
 		return;
-	while (rr->placed) {
-		struct rpcrdma_xfer *p = rr->placed;
-
-		rr->placed = p->next;
-		if (p->done)
-			p->done(p, 0);
-	}
+	rr_req_end_placed(&rr->base);
 	rr_req_finish(&rr->base);
 	rr_srv_release(rr);
 }
@@ -231,26 +225,12 @@ size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr)
 	return n;
 }
 
-/* Bytes of the payload that the service has placed or described. */
-static uint64_t given_bytes(const struct rr_rreq *rr, const struct rpcrdma_payload *payload)
-{
-	uint64_t sum = 0;
-
-	for (const struct rpcrdma_xfer *p = rr->placed; p; p = p->next)
-		sum += p->len;
-	for (int i = 0; i < payload->iovcnt && sum < payload->length; i++)
-		sum += payload->iov[i].iov_len;
-	return sum;
-}
-
-/** rr_srv_gather - copies payload bytes to @to; zeros stand for those that the service has not given */
+/** rr_srv_gather - copies all bytes of a payload to @to */
 void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to)
 {
 	uint32_t left = payload->length;
 
-	if (unlikely(given_bytes(rr, payload) < left))
-		memset(to, 0, left); /* the buffer holds what other calls have left */
-	for (const struct rpcrdma_xfer *p = rr->placed; p; p = p->next)
+	for (const struct rpcrdma_xfer *p = rr->base.placed; p; p = p->next)
 		if (p->off < payload->length)
 			memcpy(to + p->off, (uint8_t *)p->buf->addr + p->buf_off,
 			       MIN(p->len, payload->length - p->off));

@@ -41,7 +41,6 @@ struct rr_treq {
 	uint32_t pull_next;    /* payload offset at which the next pull must begin */
 	struct rpcrdma_msg pull_msg; /* payload is in msg already: pulls complete at the next poll */
 	/* out */
-	struct rpcrdma_xfer *placed; /* by offset */
 	struct rr_reply reply; /* while it waits for reply_buf */
 	uint8_t *out;          /* up to RR_TCP_REPLY bytes */
 	size_t out_cap;
@@ -83,9 +82,6 @@ static inline struct rr_treq *rr_treq_of(const struct rr_req *r)
 }
 
 /* srv_tcp.c */
-/** rr_treq_cancel_pulls - ends all pulls of @t with @err; no bytes are received into their memory any more */
-void rr_treq_cancel_pulls(struct rr_treq *t, int err);
-
 /** rr_tconn_die - ends the connection; pulls in progress end with -EIO */
 void rr_tconn_die(struct rr_tconn *c);
 /** rr_tconn_interest - watches for the events that are needed now */
@@ -100,6 +96,9 @@ void rr_tconn_kick(struct rr_tconn *c);
 
 /** rr_tconn_wants_input - true if the connection can use more bytes */
 bool rr_tconn_wants_input(const struct rr_tconn *c);
+
+/** rr_treq_cancel_pulls - ends all pulls of @t with @err; no bytes are received into their memory any more */
+void rr_treq_cancel_pulls(struct rr_treq *t, int err);
 
 /** rr_treq_free - frees the request's memory and uncharges the client for it */
 void rr_treq_free(struct rr_tconn *c, struct rr_treq *t);

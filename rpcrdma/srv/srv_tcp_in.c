@@ -200,7 +200,6 @@ static struct rr_treq *take_request(struct rr_tconn *c)
 	t->pulls_tail = &t->pulls;
 	t->pull_at = 0;
 	t->pull_next = 0;
-	t->placed = NULL;
 	return t;
 }
 

@@ -33,13 +33,7 @@ static void on_end(struct rpcrdma_msg *msg)
 	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
 
 	rr_treq_cancel_pulls(t, -ECANCELED); /* their memory is the service's again */
-	while (t->placed) {
-		struct rpcrdma_xfer *p = t->placed;
-
-		t->placed = p->next;
-		if (p->done)
-			p->done(p, 0);
-	}
+	rr_req_end_placed(&t->base);
 	rr_req_finish(&t->base);
 	if (t->reply_buf)
 		rpcrdma_buf_put(c->base.engine, t->reply_buf);
@@ -69,14 +63,9 @@ void rr_treq_end(struct rr_treq *t)
 
 int rr_tcp_place(struct rr_req *r, struct rpcrdma_xfer *p)
 {
-	struct rpcrdma_xfer **at = &rr_treq_of(r)->placed;
-
 	if (p->buf->far)
 		return -EOPNOTSUPP;
-	while (*at && (*at)->off < p->off)
-		at = &(*at)->next;
-	p->next = *at;
-	*at = p;
+	rr_req_add_placed(r, p);
 	return 0;
 }
 
@@ -99,7 +88,6 @@ static int add_iov(struct rr_treq *t, const void *base, size_t len)
 	return 0;
 }
 
-/* Return: 0; -ENOMEM; -EINVAL: less was placed than the results claim */
 static int add_payload(struct rr_treq *t, const struct rpcrdma_payload *payload)
 {
 	uint32_t at = 0;
@@ -111,14 +99,14 @@ static int add_payload(struct rr_treq *t, const struct rpcrdma_payload *payload)
 		rc = add_iov(t, payload->iov[i].iov_base, n);
 		at += (uint32_t)n;
 	}
-	for (const struct rpcrdma_xfer *p = payload->iovcnt ? NULL : t->placed;
+	for (const struct rpcrdma_xfer *p = payload->iovcnt ? NULL : t->base.placed;
 	     !rc && p && at < payload->length; p = p->next) {
 		uint32_t n = MIN(p->len, payload->length - at);
 
-		rc = p->off == at ? add_iov(t, (uint8_t *)p->buf->addr + p->buf_off, n) : -EINVAL;
+		rc = add_iov(t, (uint8_t *)p->buf->addr + p->buf_off, n);
 		at += n;
 	}
-	return rc ? rc : at == payload->length ? 0 : -EINVAL;
+	return rc;
 }
 
 static uint8_t *head_of(const struct rr_treq *t)

@@ -283,8 +283,6 @@ static bool_t stream_find(struct rr_stream *s, struct rpcrdma_payload *p, uint32
 	return TRUE;
 }
 
-/* Other streams: plain copies through their own ops. */
-
 static bool iov_holds(const struct rpcrdma_payload *p, uint32_t length)
 {
 	uint64_t sum = 0;
@@ -293,6 +291,8 @@ static bool iov_holds(const struct rpcrdma_payload *p, uint32_t length)
 		sum += p->iov[i].iov_len;
 	return sum >= length;
 }
+
+/* Other streams: plain copies through their own ops. */
 
 static bool_t foreign_copy(XDR *xdrs, const struct rpcrdma_payload *p)
 {
@@ -334,7 +334,8 @@ static bool_t foreign_payload(XDR *xdrs, struct rpcrdma_payload *p, uint32_t max
  * @max: largest length allowed
  *
  * Return: TRUE, or FALSE if the length exceeds @max, the stream is at its end, a message has a second payload,
- * a chunk disagrees with the length, or @p has no room on a stream of another kind.
+ * a chunk disagrees with the length, the iov to encode is shorter than the length, or @p has no room on a stream of
+ * another kind.
  */
 bool_t rpcrdma_xdr_payload(XDR *xdrs, struct rpcrdma_payload *p, uint32_t max)
 {
@@ -342,7 +343,7 @@ bool_t rpcrdma_xdr_payload(XDR *xdrs, struct rpcrdma_payload *p, uint32_t max)
 
 	if (xdrs->x_op == XDR_FREE)
 		return TRUE;
-	if (xdrs->x_op == XDR_ENCODE && p->length > max)
+	if (xdrs->x_op == XDR_ENCODE && (p->length > max || (p->iovcnt && !iov_holds(p, p->length))))
 		return FALSE;
 	if (xdrs->x_ops != &stream_ops)
 		return foreign_payload(xdrs, p, max);

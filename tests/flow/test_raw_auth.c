@@ -25,6 +25,11 @@ static uint8_t bytes[RPCRDMA_AUTH_MAX + 1];
 static uint32_t cred_bytes, verf_bytes, reply_verf_bytes;
 static uint8_t results[8192];
 static size_t result_bytes;
+static uint32_t room, room_taken; /* of the last call, and by the verifier */
+
+/* What the client sends, and where it wants a payload of the results. */
+static struct rpcrdma_payload *args;
+static struct iovec *sink;
 
 static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine, void **ret_ctx)
 {
@@ -58,8 +63,10 @@ static void on_call(void *ctx, struct rpcrdma_req *req)
 	assert_int_equal(req->verf_len, verf_bytes);
 	assert_memory_equal(req->verf_body, bytes, verf_bytes);
 	assert_int_equal(rpcrdma_req_set_verf(req, 5, bytes, RPCRDMA_AUTH_MAX + 1), -EINVAL);
+	room = req->room;
 	if (reply_verf_bytes)
 		assert_int_equal(rpcrdma_req_set_verf(req, 390200, bytes, reply_verf_bytes), 0);
+	room_taken = room - req->room;
 	if (req->proc == 9)
 		rpcrdma_req_reply_error(req, RPCRDMA_SYSTEM_ERR, 0, 0, on_reply_done, NULL);
 	else
@@ -112,9 +119,16 @@ static bool_t get_results(XDR *x, uint8_t *got)
 	return xdr_opaque(x, (char *)got, (u_int)result_bytes);
 }
 
+static bool_t put_args(XDR *x, struct rpcrdma_payload *p)
+{
+	return rpcrdma_xdr_payload(x, p, UINT32_MAX);
+}
+
 static int call_it(uint32_t proc, const struct rpcrdma_cred *cred, struct rpcrdma_verf *verf, uint8_t *got)
 {
 	struct rpcrdma_call call = { .prog = 1, .vers = 1, .proc = proc, .cred = cred, .verf = verf, .done = on_done,
+				     .encode = args ? (xdrproc_t)put_args : NULL, .args = args,
+				     .sink = sink, .sinkcnt = sink != NULL,
 				     .decode = (xdrproc_t)get_results, .res = got,
 				     .reply_max = (uint32_t)result_bytes };
 	unsigned had = dones;
@@ -210,12 +224,44 @@ static void verifier_of_an_error(void **state)
 	}
 }
 
+/* A verifier takes room from a payload in the reply, also if the arguments move by chunk; not from a Write chunk. */
+static void room_of_results(void **state)
+{
+	const struct rpcrdma_auth c = { 390001, 4, bytes }, v = { 390101, 4, bytes };
+	const struct rpcrdma_cred cred = { .opaque = &c, .verf = &v };
+	static uint8_t got[8], data[100000];
+	struct iovec iov = { data, sizeof(data) };
+	struct rpcrdma_payload payload = { .length = sizeof(data), .iov = &iov, .iovcnt = 1 };
+
+	(void)state;
+	cred_bytes = verf_bytes = 4;
+	reply_verf_bytes = 399;
+	result_bytes = 4;
+	for (int tcp = 0; tcp < 2; tcp++) {
+		struct rpcrdma_verf verf = { .flavor = 99 };
+
+		open_both(tcp ? RPCRDMA_TCP : RPCRDMA_LOCAL, &cred);
+		assert_int_equal(call_it(1, NULL, &verf, got), 0);
+		assert_int_equal(room_taken, 400);
+		args = &payload;
+		assert_int_equal(call_it(1, NULL, &verf, got), 0);
+		assert_int_equal(room_taken, 400);
+		args = NULL;
+		sink = &iov;
+		assert_int_equal(call_it(1, NULL, &verf, got), 0);
+		assert_int_equal(room_taken, tcp ? 400 : 0);
+		sink = NULL;
+		close_both();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_length),
 		cmocka_unit_test(bad_lengths),
 		cmocka_unit_test(verifier_of_an_error),
+		cmocka_unit_test(room_of_results),
 	};
 
 	for (size_t i = 0; i < sizeof(bytes); i++)

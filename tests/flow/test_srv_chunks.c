@@ -457,10 +457,29 @@ static void write_to_a_wrong_key(void **state)
 	assert_untouched(r->mem, 4096);
 }
 
+/* Results that claim more payload than was placed: nothing else of the buffer leaves the server. */
+static void too_little_placed(void **state)
+{
+	(void)state;
+	for (uint32_t mode = WIRE_HALF; mode <= WIRE_HOLE; mode++) {
+		struct region *r = offer(16384, WRITABLE);
+
+		get_args(1000, mode);
+		say();
+		expect_accepted(RR_SYSTEM_ERR);
+		get_args(8000, mode);
+		add_reply_seg(seg(r, 0, r->len));
+		say();
+		expect_accepted(RR_SYSTEM_ERR);
+		assert_untouched(r->mem, r->len);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		wire_test(items15to17_read_chunk_shapes),
+		wire_test(too_little_placed),
 		wire_test(item18_segments_of_several_regions),
 		wire_test(item19_bad_positions),
 		wire_test(item20_chunk_and_length_disagree),

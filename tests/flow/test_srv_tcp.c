@@ -114,6 +114,73 @@ static void gets(void **state)
 	}
 }
 
+/* A request that ends while its payload is pulled: at its done, the memory is the service's, for good. */
+static void ends_before_its_pulls(void **state)
+{
+	(void)state;
+	for (uint32_t grain = 0; grain <= 5000; grain += 5000)
+		for (int how = WIRE_EARLY_DROP; how <= WIRE_EARLY_ERROR; how++) {
+			unsigned early = svc.early;
+			const uint8_t *bytes;
+
+			svc.grain = grain;
+			svc.put_ends = how;
+			put_call(0, 7, 20000);
+			put_bytes(out, 9000);
+			assert_int_equal(svc.early, early + 1);
+			assert_int_equal(svc.early_err, -ECANCELED);
+			put_bytes(out + 9000, out_len - 9000);
+			if (how == WIRE_EARLY_ERROR)
+				assert_int_equal(reply(), 24);
+			bytes = svc.early_buf->addr;
+			for (unsigned i = 0; i < 20000; i++)
+				assert_int_equal(bytes[i], 0xee);
+			svc.put_ends = WIRE_PULLED;
+			put_call(0, 8, 20000); /* the stream is still in step */
+			put_bytes(out, out_len);
+			assert_put(8, 20000);
+		}
+	wire_svc_put_early(&svc);
+}
+
+/* The same if the payload came with the call: the pulls are about to run. */
+static void ends_before_its_quick_pulls(void **state)
+{
+	(void)state;
+	svc.grain = 1000;
+	for (int how = WIRE_EARLY_DROP; how <= WIRE_EARLY_ERROR; how++) {
+		unsigned early = svc.early;
+
+		svc.put_ends = how;
+		put_call(0, 7, 5000);
+		put_bytes(out, out_len);
+		assert_int_equal(svc.early, early + 1);
+		if (how == WIRE_EARLY_ERROR)
+			assert_int_equal(reply(), 24);
+	}
+	svc.put_ends = WIRE_PULLED;
+	put_call(0, 8, 5000);
+	put_bytes(out, out_len);
+	assert_put(8, 5000);
+	wire_svc_put_early(&svc);
+}
+
+/* Results that claim more payload than was placed: nothing else leaves the server. */
+static void too_little_placed(void **state)
+{
+	(void)state;
+	for (uint32_t mode = WIRE_HALF; mode <= WIRE_HOLE; mode++)
+		for (uint32_t len = 100; len < 200000; len *= 30) {
+			call_at(4, 3, WIRE_GET);
+			word_out(len);
+			word_out(mode);
+			mark(0);
+			put_bytes(out, out_len);
+			assert_int_equal(reply(), 24);
+			assert_int_equal(get_be32(in + 20), RR_SYSTEM_ERR);
+		}
+}
+
 static void long_results(void **state)
 {
 	(void)state;
@@ -242,6 +309,9 @@ int main(void)
 		tcp_test(many_in_one_write),
 		tcp_test(fragments),
 		tcp_test(gets),
+		tcp_test(ends_before_its_pulls),
+		tcp_test(ends_before_its_quick_pulls),
+		tcp_test(too_little_placed),
 		tcp_test(long_results),
 		tcp_test(long_record_without_payload),
 		tcp_test(reader_that_does_not_read),

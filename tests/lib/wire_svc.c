@@ -82,11 +82,32 @@ static bool_t nothing(XDR *xdrs, void *none)
 	return TRUE;
 }
 
+void wire_svc_put_early(struct wire_svc *s)
+{
+	if (s->early_buf)
+		rpcrdma_buf_put(s->engine, s->early_buf);
+	s->early_buf = NULL;
+}
+
+static void keep_buf(struct wire_job *j)
+{
+	struct wire_svc *s = j->svc;
+
+	assert_int_equal(j->pulled, j->npieces); /* no pull ends after its request */
+	s->early++;
+	s->early_err = j->err;
+	wire_svc_put_early(s);
+	s->early_buf = j->buf;
+	memset(j->buf->addr, 0xee, j->buf->bytes);
+}
+
 static void job_done(void *arg)
 {
 	struct wire_job *j = arg;
 
-	if (j->buf)
+	if (j->buf && j->svc->put_ends)
+		keep_buf(j);
+	else if (j->buf)
 		rpcrdma_buf_put(j->engine, j->buf);
 	free(j->own);
 	free(j);
@@ -134,7 +155,7 @@ static void on_pulled(struct rpcrdma_xfer *p, int err)
 
 	if (err)
 		j->err = err;
-	if (++j->pulled == j->npieces)
+	if (++j->pulled == j->npieces && !j->svc->put_ends)
 		finish(j);
 }
 
@@ -195,6 +216,10 @@ static void put(struct wire_job *j)
 			on_pulled(&j->pieces[i], -EIO);
 		}
 	}
+	if (j->svc->put_ends == WIRE_EARLY_DROP)
+		rpcrdma_req_drop(j->req, job_done, j);
+	else if (j->svc->put_ends)
+		rpcrdma_req_reply_error(j->req, RPCRDMA_SYSTEM_ERR, 0, 0, job_done, j);
 }
 
 static bool place_all(struct wire_job *j)
@@ -254,7 +279,9 @@ static void get(struct wire_job *j)
 	}
 	if (mode != WIRE_PLACE_PIECES)
 		j->svc->grain = 0;
-	cut_pieces(j, count);
+	cut_pieces(j, mode == WIRE_HALF || mode == WIRE_HOLE ? count / 2 : count);
+	if (mode == WIRE_HOLE)
+		cut_pieces(j, count / 2);
 	j->svc->grain = grain;
 	if (!place_all(j)) {
 		rpcrdma_req_reject(j->req, job_done, j);

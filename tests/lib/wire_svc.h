@@ -27,6 +27,8 @@ enum wire_mode {
 	WIRE_SINK,          /* the caller's memory where it can be had, else as WIRE_PLACE */
 	WIRE_SHORT,         /* placed in full, but only half of it is reported */
 	WIRE_ERROR,         /* placed in full, then a result without payload */
+	WIRE_HALF,          /* half of it is placed, all is reported */
+	WIRE_HOLE,          /* the first half is placed twice, all is reported */
 };
 
 struct wire_put_args {
@@ -73,6 +75,10 @@ struct wire_svc {
 	uint32_t grain;          /* 0: whole */
 	bool hold;               /* keep PUT and GET unanswered until wire_svc_release() */
 	bool drop_puts;          /* send no reply to PUT */
+	enum { WIRE_PULLED, WIRE_EARLY_DROP, WIRE_EARLY_ERROR } put_ends; /* ends PUT before its pulls have ended */
+	unsigned early;          /* such PUTs that are done ... */
+	int early_err;           /* ... error of the last one's last pull ... */
+	struct rpcrdma_buf *early_buf; /* ... and its buffer, which held 0xee when it was done */
 	struct wire_job *held;
 	unsigned nheld;
 	unsigned calls, conns, closed, drops, refused;
@@ -89,6 +95,8 @@ extern void (*wire_svc_on_domain)(struct rpcrdma_domain *domain);
 int wire_svc_open(struct wire_svc *s, const char *url, const struct rpcrdma_domain_attr *domain,
 		  const struct rpcrdma_svc_attr *attr);
 void wire_svc_release(struct wire_svc *s);
+/** wire_svc_put_early - returns early_buf to the pool, while the connection exists */
+void wire_svc_put_early(struct wire_svc *s);
 /** wire_svc_ops - for one listener more, with the struct wire_svc as its context */
 const struct rpcrdma_svc_ops *wire_svc_ops(void);
 /** wire_svc_close - closes what connections there are and checks that all of them went */
