@@ -10,6 +10,9 @@
  *
  * A client retransmits a call after a reconnect: a handler may run again for a call that it has served before.
  *
+ * What the filter of the arguments allocates (strings, arrays, lists) is charged to no client. So the filter needs
+ * bounds: a call may be as long as svc_attr.call_bytes_max, and each task keeps its arguments until it ends.
+ *
  * Threads: the engine of the service, except rpcrdma_task_finish() and rpcrdma_task_is_lost().
  */
 #ifndef RPCRDMA_PROG_H
@@ -33,7 +36,8 @@ struct rpcrdma_task {
 	void *args;              /* decoded. A payload of args_data_max has iovcnt 1: it is in memory of the library */
 	void *res;               /* results, initially zero */
 	void *data;              /* buffer for the payload of the results, or NULL */
-	uint32_t data_bytes;     /* its size, at most what the caller accepts */
+	uint32_t data_bytes;     /* its size, at most what the caller accepts and what one buffer of the pool has beside
+	                          * the payload of the arguments */
 	void *user;              /* initially NULL */
 };
 
@@ -43,7 +47,7 @@ struct rpcrdma_task {
 struct rpcrdma_proc {
 	uint32_t proc;
 	const char *name;
-	xdrproc_t decode;        /* arguments */
+	xdrproc_t decode;        /* arguments; see above on bounds */
 	size_t args_bytes;       /* size of the structure that @decode fills in */
 	xdrproc_t encode;        /* results */
 	size_t res_bytes;
@@ -55,7 +59,7 @@ struct rpcrdma_proc {
 	/* Returns the size of task->data that this call needs; it may reply at once with less. NULL: res_data_max. */
 	uint32_t (*res_data_bytes)(struct rpcrdma_task *t);
 	/* Serves the call; must not block. Return: 0: reply with task->res; RPCRDMA_PENDING; -errno: as
-	 * rpcrdma_task_finish(). */
+	 * rpcrdma_task_finish(). The value has no effect if rpcrdma_task_finish() has ended the task already. */
 	int (*handler)(struct rpcrdma_task *t);
 	/* Frees what the handler allocated. Runs once if the handler ran, when the library no longer uses the results.
 	 * May be NULL. */
@@ -93,8 +97,11 @@ struct rpcrdma_service_attr {
 
 /** rpcrdma_service_create - creates a service on an engine; it listens nowhere yet
  *
- * Return: 0; -EINVAL: a procedure without a handler, or listed twice, or payloads beyond RPCRDMA_BUF_MAX or outside of
- * their structures; -E2BIG (@attr->size); -ENOMEM.
+ * @attr is copied, with @attr->svc.
+ *
+ * Return: 0; -EINVAL: a procedure without a handler, or listed twice, or a payload outside of its structure; a
+ * structure, or both payloads together (that of the arguments in whole pages of 4096 bytes), of more than
+ * RPCRDMA_BUF_MAX; @attr->svc->req_bytes is too large; -E2BIG (@attr->size); -ENOMEM.
  */
 int rpcrdma_service_create(struct rpcrdma_engine *e, const struct rpcrdma_service_attr *attr,
 			   struct rpcrdma_service **ret);
@@ -115,11 +122,16 @@ int rpcrdma_service_listen(struct rpcrdma_service *s, const struct rpcrdma_addr 
  */
 int rpcrdma_service_destroy(struct rpcrdma_service *s);
 
-/** rpcrdma_task_finish - ends a task whose handler returned RPCRDMA_PENDING; any thread, once
+/** rpcrdma_task_finish - ends a task whose handler returned RPCRDMA_PENDING, or will; any thread, once
  * @result: 0: reply with the results; -EBADMSG: GARBAGE_ARGS; -EOPNOTSUPP: PROC_UNAVAIL; -EACCES: AUTH_ERROR with
- *          AUTH_TOOWEAK; -EMSGSIZE: the caller accepts too little payload; -ECANCELED: no reply; others: SYSTEM_ERR
+ *          AUTH_TOOWEAK; -EMSGSIZE: the caller accepts too little payload; -ECANCELED: no reply; others, also positive
+ *          ones: SYSTEM_ERR
+ *
+ * The library may free the task at once: only a caller that knows that it has not been freed may call it again.
+ *
+ * Return: 0; -EALREADY: the task has its result already, nothing was done.
  */
-void rpcrdma_task_finish(struct rpcrdma_task *t, int result);
+int rpcrdma_task_finish(struct rpcrdma_task *t, int result);
 
 /** rpcrdma_task_is_lost - true: the connection is lost, and the reply cannot be delivered; any thread
  * A task with much work left may then finish with any result. */

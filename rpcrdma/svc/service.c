@@ -15,10 +15,16 @@
 #include "service.h"
 #include "sized.h"
 
-static bool payload_fits(uint32_t max, size_t at, size_t bytes)
+static bool payload_is_inside(uint32_t max, size_t at, size_t bytes)
 {
-	return !max || (max <= RPCRDMA_BUF_MAX && bytes >= sizeof(struct rpcrdma_payload) &&
-			at <= bytes - sizeof(struct rpcrdma_payload));
+	return !max || (bytes >= sizeof(struct rpcrdma_payload) && at <= bytes - sizeof(struct rpcrdma_payload));
+}
+
+static bool proc_fits(const struct rpcrdma_proc *p)
+{
+	return p->args_bytes <= RPCRDMA_BUF_MAX && p->res_bytes <= RPCRDMA_BUF_MAX &&
+	       p->args_data_max <= RPCRDMA_BUF_MAX && p->res_data_max <= RPCRDMA_BUF_MAX &&
+	       service_res_at(p->args_data_max) + p->res_data_max <= RPCRDMA_BUF_MAX;
 }
 
 static bool proc_is_sound(const struct rpcrdma_prog *prog, const struct rpcrdma_proc *p)
@@ -27,8 +33,8 @@ static bool proc_is_sound(const struct rpcrdma_prog *prog, const struct rpcrdma_
 		if (o->proc == p->proc)
 			return false;
 	return p->handler && (p->decode || !p->args_data_max) && (p->encode || !p->res_data_max) &&
-	       payload_fits(p->args_data_max, p->args_data_at, p->args_bytes) &&
-	       payload_fits(p->res_data_max, p->res_data_at, p->res_bytes);
+	       payload_is_inside(p->args_data_max, p->args_data_at, p->args_bytes) &&
+	       payload_is_inside(p->res_data_max, p->res_data_at, p->res_bytes) && proc_fits(p);
 }
 
 static bool prog_is_sound(const struct rpcrdma_service *s, const struct rpcrdma_prog *prog)
@@ -50,14 +56,14 @@ static bool is_sound(const struct rpcrdma_service *s)
 	return true;
 }
 
-static uint32_t task_bytes_max(const struct rpcrdma_service *s)
+static size_t task_bytes_max(const struct rpcrdma_service *s)
 {
 	size_t most = sizeof(struct service_task);
 
 	for (size_t i = 0; i < s->attr.nprogs; i++)
 		for (size_t k = 0; k < s->attr.progs[i].nprocs; k++)
 			most = MAX(most, service_task_bytes(&s->attr.progs[i].procs[k]));
-	return (uint32_t)MIN(most, (size_t)UINT32_MAX / 2);
+	return most;
 }
 
 static const struct rpcrdma_proc *find_proc(const struct rpcrdma_prog *p, uint32_t proc)
@@ -163,22 +169,43 @@ static const struct rpcrdma_svc_ops ops = {
 
 /* ---- life ---- */
 
+static int copy_attr(struct rpcrdma_service *s, const struct rpcrdma_service_attr *attr)
+{
+	int rc = RR_SIZED_IN(&s->attr, attr, refused);
+
+	if (!rc)
+		rc = RR_SIZED_IN(&s->svc, s->attr.svc, lab);
+	if (!rc)
+		rc = RR_SIZED_IN(&s->lab, s->svc.lab, local);
+	s->attr.svc = &s->svc;
+	s->svc.lab = &s->lab;
+	return rc;
+}
+
+/* Adds the memory of a task to that of a call. rpcrdma_listen() has the same limit. */
+static int add_tasks(struct rpcrdma_service *s)
+{
+	size_t bytes = task_bytes_max(s);
+
+	if (s->svc.req_bytes > INT32_MAX - bytes)
+		return -EINVAL;
+	s->svc.req_bytes += (uint32_t)bytes;
+	return 0;
+}
+
 int rpcrdma_service_create(struct rpcrdma_engine *e, const struct rpcrdma_service_attr *attr,
 			   struct rpcrdma_service **ret)
 {
 	struct rpcrdma_service *s = calloc(1, sizeof(*s));
-	int rc = s ? RR_SIZED_IN(&s->attr, attr, refused) : -ENOMEM;
+	int rc = s ? copy_attr(s, attr) : -ENOMEM;
 
 	if (!rc)
-		rc = RR_SIZED_IN(&s->svc, s->attr.svc, lab);
-	if (!rc && !is_sound(s))
-		rc = -EINVAL;
+		rc = is_sound(s) ? add_tasks(s) : -EINVAL;
 	if (rc) {
 		free(s);
 		return rc;
 	}
 	s->engine = e;
-	s->svc.req_bytes += task_bytes_max(s);
 	list_init(&s->conns);
 	*ret = s;
 	return 0;

@@ -13,14 +13,17 @@
 
 #include "base/list.h"
 #include "base/util.h"
+#include "rpcrdma_lab.h"
 #include "rpcrdma_prog.h"
 
 #define SERVICE_LISTENERS 16u
+#define SERVICE_PAGE 4096u
 
 struct rpcrdma_service {
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_service_attr attr;
-	struct rpcrdma_svc_attr svc;
+	struct rpcrdma_svc_attr svc;   /* attr.svc, and the memory of tasks */
+	struct rpcrdma_lab lab;        /* svc.lab */
 	struct rpcrdma_listener *listeners[SERVICE_LISTENERS];
 	unsigned nlisteners;
 	struct list conns;      /* service_conn.link */
@@ -49,6 +52,7 @@ struct service_task {
 	struct rpcrdma_msg msg;    /* of rpcrdma_task_finish() */
 	int result;
 	atomic_bool lost;
+	atomic_bool finished;      /* has its result */
 	bool handled;              /* the handler ran */
 };
 
@@ -56,6 +60,12 @@ struct service_task {
  * Return: NULL: reply with *ret_stat; *low and *high for PROG_MISMATCH */
 const struct rpcrdma_proc *service_find(const struct rpcrdma_service *s, const struct rpcrdma_req *req,
 					enum rpcrdma_accept_stat *ret_stat, uint32_t *low, uint32_t *high);
+
+/** service_res_at - offset of the results' payload in the buffer behind @args_bytes of payload */
+static inline size_t service_res_at(uint32_t args_bytes)
+{
+	return round_up_pow2((size_t)args_bytes, SERVICE_PAGE);
+}
 
 /** service_task_bytes - memory of one task of a procedure */
 size_t service_task_bytes(const struct rpcrdma_proc *p);

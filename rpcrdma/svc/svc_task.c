@@ -19,7 +19,6 @@
 
 #include "service.h"
 
-#define PAGE 4096u
 #define ALIGN 16u /* of both structures */
 
 /* enum auth_stat of RFC 5531 */
@@ -74,6 +73,7 @@ static struct service_task *task_create(struct service_conn *c, struct rpcrdma_r
 	t->service = c->service;
 	t->engine = req->engine;
 	atomic_init(&t->lost, false);
+	atomic_init(&t->finished, false);
 	list_add_tail(&c->tasks, &t->link);
 	req->user = t;
 	return t;
@@ -168,16 +168,19 @@ static void on_finish(struct rpcrdma_msg *msg)
 	finish(t, t->result);
 }
 
-void rpcrdma_task_finish(struct rpcrdma_task *task, int result)
+int rpcrdma_task_finish(struct rpcrdma_task *task, int result)
 {
 	struct service_task *t = task_of(task);
 	struct rpcrdma_service *s = t->service; /* the post may free the task */
 
+	if (atomic_exchange(&t->finished, true))
+		return -EALREADY;
 	t->result = result;
 	t->msg.fn = on_finish;
 	atomic_fetch_add(&s->finishing, 1);
 	rpcrdma_engine_post(t->engine, &t->msg);
 	atomic_fetch_sub(&s->finishing, 1);
+	return 0;
 }
 
 bool rpcrdma_task_is_lost(const struct rpcrdma_task *task)
@@ -206,7 +209,7 @@ static void run(struct service_task *t)
 	describe(t);
 	t->handled = true;
 	rc = t->proc->handler(&t->pub);
-	if (rc != RPCRDMA_PENDING)
+	if (rc != RPCRDMA_PENDING && !atomic_exchange(&t->finished, true))
 		finish(t, rc);
 }
 
@@ -255,12 +258,21 @@ static int get_buf(struct service_task *t, size_t bytes)
 	return rc == -EMSGSIZE ? -ENOMEM : rc; /* the pool has no such buffer: not the caller's fault */
 }
 
+/* Bytes of the largest buffer behind the arguments: a handler whose results do not fit learns it from data_bytes. */
+static size_t room_behind(const struct service_task *t)
+{
+	size_t max = t->pub.req->buf_max;
+
+	return max > t->res_at ? max - t->res_at : 0;
+}
+
 static void prepare(struct service_task *t)
 {
 	uint32_t len = to_pull(t);
 	int rc;
 
-	t->res_at = round_up_pow2(len, PAGE);
+	t->res_at = service_res_at(len);
+	t->pub.data_bytes = (uint32_t)MIN(t->pub.data_bytes, room_behind(t));
 	rc = get_buf(t, t->res_at + t->pub.data_bytes);
 	if (rc == -ENOBUFS)
 		return;

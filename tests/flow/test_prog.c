@@ -123,6 +123,22 @@ static void long_arguments(void **state)
 	free(name);
 }
 
+/* ---- what the library sends first ---------------------------------------------------------- */
+
+static unsigned frees_at_error; /* pr_frees when the last error reply was sent */
+
+void __real_rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat stat, uint32_t low, uint32_t high,
+				    void (*done)(void *arg), void *arg);
+void __wrap_rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat stat, uint32_t low, uint32_t high,
+				    void (*done)(void *arg), void *arg);
+
+void __wrap_rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat stat, uint32_t low, uint32_t high,
+				    void (*done)(void *arg), void *arg)
+{
+	frees_at_error = pr_frees;
+	__real_rpcrdma_req_reply_error(req, stat, low, high, done, arg);
+}
+
 /* ---- errors ------------------------------------------------------------------------------- */
 
 static bool_t xdr_half(XDR *x, struct pr_msg *m)
@@ -144,16 +160,21 @@ static int call_as(uint32_t prog, uint32_t vers, uint32_t proc, xdrproc_t encode
 	return rc;
 }
 
-static int handler_returns(int err)
+static int proc_returns(uint32_t proc, int err)
 {
 	struct pr_call c;
 	int rc;
 
-	pr_init(&rig, &c, PR_FAIL, 0, 0);
+	pr_init(&rig, &c, proc, 0, 0);
 	c.args.count = (uint32_t)-err;
 	rc = go(&c);
 	pr_fini(&c);
 	return rc;
+}
+
+static int handler_returns(int err)
+{
+	return proc_returns(PR_FAIL, err);
 }
 
 static void errors(void **state)
@@ -181,9 +202,29 @@ static void errors(void **state)
 		assert_int_equal(handler_returns(-ENOMEM), -EREMOTEIO);
 		assert_int_equal(handler_returns(-EMSGSIZE), *t == RPCRDMA_TCP ? -EREMOTEIO : -EMSGSIZE);
 
+		assert_int_equal(handler_returns(EPERM), -EREMOTEIO); /* without its sign */
+		assert_int_equal(handler_returns(ENOMEM), -EREMOTEIO);
+
 		pr_init(&rig, &c, PR_TOO_LONG, 0, 5000);
 		assert_int_equal(go(&c), *t == RPCRDMA_TCP ? -EREMOTEIO : -EMSGSIZE);
 		pr_fini(&c);
+		pr_close(&rig);
+	}
+}
+
+static void iov_too_short(void **state)
+{
+	(void)state;
+	FOR_EACH_TRANSPORT(t) {
+		pr_open(&rig, *t, NULL, NULL, NULL);
+		for (uint32_t n = 1; n <= PR_DATA_MAX; n *= 32) {
+			struct pr_call c;
+
+			pr_init(&rig, &c, PR_SHORT, 0, n);
+			c.args.count = n;
+			assert_int_equal(go(&c), -EREMOTEIO);
+			pr_fini(&c);
+		}
 		pr_close(&rig);
 	}
 }
@@ -198,9 +239,11 @@ static void longer_than_the_row_allows(void **state)
 		struct pr_call c;
 
 		pr_open(&rig, *t, NULL, NULL, &svc);
+		pr_frees = 0;
 		pr_init(&rig, &c, PR_SUM, PR_DATA_MAX + 1, 0);
 		assert_int_equal(go(&c), -EINVAL);
 		assert_int_equal(rig.handled, 0);
+		assert_int_equal(frees_at_error, 1); /* they are not kept until the peer takes the reply */
 		pr_fini(&c);
 		pr_close(&rig);
 	}
@@ -252,6 +295,28 @@ static void no_such_buffer(void **state)
 	}
 }
 
+/* The pool has no buffer for the longest results: the handler gets a smaller one. */
+static void smaller_buffer(void **state)
+{
+	const struct rpcrdma_domain_attr small = { .pool_bytes_max = RPCRDMA_POOL_BYTES_MIN };
+	struct pr_call c;
+
+	(void)state;
+	FOR_EACH_TRANSPORT(t) {
+		pr_open(&rig, *t, &small, NULL, NULL);
+		pr_init(&rig, &c, PR_BOTH, 5000, PR_DATA_MAX);
+		assert_int_equal(go(&c), 0);
+		check_data(&c, 5000, 1);
+		assert_true(rig.data_bytes >= RPCRDMA_BUF_LEAST - 8192 && rig.data_bytes < PR_DATA_MAX);
+		pr_fini(&c);
+		pr_init(&rig, &c, PR_FILL, 0, PR_DATA_MAX);
+		c.args.count = PR_DATA_MAX;
+		assert_int_equal(go(&c), *t == RPCRDMA_TCP ? -EREMOTEIO : -EMSGSIZE);
+		pr_fini(&c);
+		pr_close(&rig);
+	}
+}
+
 /* ---- pending ------------------------------------------------------------------------------ */
 
 static void *finish_all(void *arg)
@@ -261,6 +326,20 @@ static void *finish_all(void *arg)
 	for (unsigned i = 0; i < r->nlater; i++)
 		rpcrdma_task_finish(r->later[i], i % 2 ? -EACCES : 0);
 	return NULL;
+}
+
+/* A second result has no effect, whether another thread, the handler itself or its return gives it. */
+static void finished_twice(void **state)
+{
+	(void)state;
+	FOR_EACH_TRANSPORT(t) {
+		pr_open(&rig, *t, NULL, NULL, NULL);
+		for (unsigned i = 0; i < 3; i++) {
+			assert_int_equal(proc_returns(PR_TWICE, 0), 0);
+			assert_int_equal(proc_returns(PR_TWICE, -EACCES), -EACCES);
+		}
+		pr_close(&rig);
+	}
 }
 
 static void poll_until_later(unsigned n)
@@ -444,9 +523,12 @@ int main(void)
 		cmocka_unit_test(out_of_order),
 		cmocka_unit_test(long_arguments),
 		cmocka_unit_test(errors),
+		cmocka_unit_test(iov_too_short),
 		cmocka_unit_test(longer_than_the_row_allows),
 		cmocka_unit_test(few_buffers),
 		cmocka_unit_test(no_such_buffer),
+		cmocka_unit_test(smaller_buffer),
+		cmocka_unit_test(finished_twice),
 		cmocka_unit_test(finished_by_another_thread),
 		cmocka_unit_test(lost_while_pending),
 		cmocka_unit_test(lost_at_any_time),

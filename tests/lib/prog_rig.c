@@ -20,6 +20,7 @@
 #include "prog_rig.h"
 
 uint64_t pr_chaos;
+unsigned pr_frees;
 
 bool_t pr_xdr_head(XDR *x, struct pr_msg *m)
 {
@@ -33,6 +34,7 @@ bool_t pr_xdr_name(XDR *x, struct pr_msg *m)
 
 bool_t pr_xdr_data(XDR *x, struct pr_msg *m)
 {
+	pr_frees += x->x_op == XDR_FREE && m->name;
 	return pr_xdr_name(x, m) && rpcrdma_xdr_payload(x, &m->data, 2 * PR_DATA_MAX);
 }
 
@@ -143,6 +145,24 @@ static int own(struct rpcrdma_task *t)
 	return 0;
 }
 
+static int too_short(struct rpcrdma_task *t)
+{
+	int rc = own(t);
+
+	((struct iovec *)t->user)->iov_len--;
+	return rc;
+}
+
+static int twice(struct rpcrdma_task *t)
+{
+	int result = -(int)((const struct pr_msg *)t->args)->count;
+
+	note(t);
+	assert_int_equal(rpcrdma_task_finish(t, result), 0);
+	assert_int_equal(rpcrdma_task_finish(t, 0), -EALREADY);
+	return 0;
+}
+
 static int echo(struct rpcrdma_task *t)
 {
 	const struct pr_msg *a = t->args;
@@ -179,6 +199,8 @@ static const struct rpcrdma_proc procs[] = {
 	{ .proc = PR_ECHO, .handler = echo, .release = release, RPCRDMA_ARGS(pr_xdr_name, struct pr_msg),
 	  RPCRDMA_RES(pr_xdr_name, struct pr_msg), .free_res = true },
 	{ .proc = PR_TOO_LONG, .handler = too_long, .release = release, HEAD, RES_DATA },
+	{ .proc = PR_SHORT, .handler = too_short, .release = release, HEAD, RPCRDMA_RES(xdr_res, struct pr_msg) },
+	{ .proc = PR_TWICE, .handler = twice, .release = release, HEAD },
 	{ .proc = PR_SIZED, .handler = fill, .release = release, HEAD, RES_DATA, .res_data_bytes = fill_bytes },
 };
 
@@ -248,7 +270,8 @@ static bool has_args_data(uint32_t proc)
 
 void pr_init(struct pr_rig *r, struct pr_call *c, uint32_t proc, uint32_t args_bytes, uint32_t room)
 {
-	bool has_res = proc == PR_FILL || proc == PR_BOTH || proc == PR_OWN || proc == PR_TOO_LONG || proc == PR_SIZED;
+	bool has_res = proc == PR_FILL || proc == PR_BOTH || proc == PR_OWN || proc == PR_TOO_LONG || proc == PR_SIZED ||
+		       proc == PR_SHORT;
 
 	(void)r;
 	memset(c, 0, sizeof(*c));
@@ -264,7 +287,7 @@ void pr_init(struct pr_rig *r, struct pr_call *c, uint32_t proc, uint32_t args_b
 		.encode = has_args_data(proc) ? (xdrproc_t)pr_xdr_data :
 			  proc == PR_ECHO ? (xdrproc_t)pr_xdr_name : (xdrproc_t)pr_xdr_head,
 		.decode = has_res ? (xdrproc_t)xdr_res : proc == PR_ECHO ? (xdrproc_t)pr_xdr_name :
-			  proc == PR_FAIL || !proc ? NULL : (xdrproc_t)pr_xdr_head,
+			  proc == PR_FAIL || proc == PR_TWICE || !proc ? NULL : (xdrproc_t)pr_xdr_head,
 		.sink = has_res ? &c->sink : NULL, .sinkcnt = has_res,
 		.reply_max = proc == PR_ECHO ? 16 + PR_NAME_MAX : 16,
 	};

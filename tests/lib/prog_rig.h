@@ -22,6 +22,8 @@ enum pr_proc {
 	PR_ECHO,     /* name -> name, allocated by the handler for xdr_free() */
 	PR_TOO_LONG, /* writes less than it says: the handler is wrong */
 	PR_SIZED,    /* as PR_FILL, with a buffer for exactly as much */
+	PR_SHORT,    /* as PR_OWN, but its iov is one byte too short: the handler is wrong */
+	PR_TWICE,    /* finishes the task and returns */
 };
 
 struct pr_msg {
@@ -58,6 +60,9 @@ struct pr_call {
 	bool done;
 	int err;
 };
+
+/* Arguments with a name that were freed. */
+extern unsigned pr_frees;
 
 /* If set, the service's fabric executes requests late and out of order (hooks.h). */
 extern uint64_t pr_chaos;
