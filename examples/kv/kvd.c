@@ -7,8 +7,9 @@
 #include <string.h>
 #include "kv.h"
 
+static size_t total; /* bytes of all values; more than 64 MiB are refused, and more keys than the table holds */
 struct slot {
-	char key[256], value[KV_MAX];
+	char key[256], *value;
 	uint32_t len;
 };
 
@@ -17,16 +18,15 @@ static int put(struct rpcrdma_task *t)
 	struct kv *p = t->args;
 	ENTRY *found = hsearch((ENTRY){ .key = p->key }, FIND);
 	struct slot *e = found ? found->data : calloc(1, sizeof(*e));
+	char *value = malloc(p->value.length + 1);
 
-	if (!e)
-		return -ENOMEM;
-	if (!found) {
-		strcpy(e->key, p->key);
-		if (!hsearch((ENTRY){ e->key, e }, ENTER))
-			return free(e), -ENOMEM;
-	}
+	if (!e || !value || total - e->len + p->value.length > 64u << 20 ||
+	    (!found && !hsearch((ENTRY){ strcpy(e->key, p->key), e }, ENTER)))
+		return free(value), free(found ? NULL : e), -ENOSPC;
+	total = total - e->len + p->value.length;
+	free(e->value);
 	e->len = p->value.length;
-	memcpy(e->value, p->value.iov[0].iov_base, e->len);
+	e->value = memcpy(value, p->value.iov[0].iov_base, e->len);
 	return 0;
 }
 

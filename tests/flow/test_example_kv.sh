@@ -31,6 +31,12 @@ try() { # URL
 	"$EXAMPLES/kv/kv" "$url" get key | cmp - "$work/value" || fail "$1: another key"
 	[ "$("$EXAMPLES/kv/kv" "$url" get other)" = other ] || fail "$1: other"
 	[ -z "$("$EXAMPLES/kv/kv" "$url" get none)" ] || fail "$1: none"
+	# more than 64 MiB of values are refused; a value that replaces another counts once
+	head -c 1048576 /dev/zero >"$work/value"
+	for i in $(seq 70); do "$EXAMPLES/kv/kv" "$url" put key <"$work/value" || fail "$1: put again $i"; done
+	for i in $(seq 62); do "$EXAMPLES/kv/kv" "$url" put "key$i" <"$work/value" || fail "$1: put key$i"; done
+	"$EXAMPLES/kv/kv" "$url" put one-more <"$work/value" 2>"$work/out" && fail "$1: takes more than 64 MiB"
+	[ "$("$EXAMPLES/kv/kv" "$url" get other)" = other ] || fail "$1: other, after all"
 	kill $kvd
 	wait $kvd || :
 	"$EXAMPLES/kv/kv" "$url" get key 2>"$work/out" && fail "$1: no server"
