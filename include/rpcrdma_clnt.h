@@ -80,7 +80,9 @@ struct rpcrdma_clnt_attr {
 	                                * less than 16 KiB instead of registering it for the call */
 	bool no_bounce;                /* do not copy, except where it is unavoidable */
 	uint32_t reg_entries;          /* limit of a cache; 0: 1024 */
-	size_t reg_bytes;              /* limit of a cache; 0: half of what may be pinned */
+	size_t reg_bytes;              /* limit of a cache; 0: half of what may be pinned. The clients of an engine that
+	                                * have the same server and settings share one; with more engines or servers,
+	                                * divide what may be pinned */
 	uint32_t dirty_watermark;      /* entries collected before they are deregistered together; 0: 32 */
 	/* called at each change, with the reason as text; may be NULL */
 	void (*state)(void *ctx, enum rpcrdma_clnt_state s, const char *why);
@@ -188,7 +190,8 @@ struct rpcrdma_clnt_info {
 	const char *registration;
 	const char *fallback;          /* why this differs from the requested strategy, or NULL */
 	char kept[128];                /* text for users: which registrations are kept after a call */
-	size_t reg_bytes;              /* limit of these registrations, including those in use by calls; 0: no limit */
+	size_t reg_bytes;              /* limit of these registrations, including those in use by calls, for this engine
+	                                * and server; 0: no limit */
 	enum rpcrdma_reach reach;
 	unsigned modes;                /* agreed modes (rpcrdma_lab.h) */
 	uint32_t fast_write_bytes, fast_write_slots; /* limits of fast writes */
@@ -206,8 +209,8 @@ static inline void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdm
 /** rpcrdma_registration - name of the @n-th strategy accepted in rpcrdma_clnt_attr; NULL: no more */
 const char *rpcrdma_registration(size_t n);
 
-/** rpcrdma_reg_bytes_default - default limit of a registration cache: half of what this process may pin
- * (RLIMIT_MEMLOCK, if it applies to the process, or a quarter of the machine's memory) */
+/** rpcrdma_reg_bytes_default - default limit of one registration cache: half of what this process may pin
+ * (RLIMIT_MEMLOCK, if it applies to the process, or a quarter of the machine's memory), however many caches it has */
 size_t rpcrdma_reg_bytes_default(void);
 
 #pragma GCC visibility pop
