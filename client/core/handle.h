@@ -59,10 +59,10 @@ struct leat {
 	atomic_bool ending;                /* leat_umount_within() has cancelled: nothing more can be started */
 	struct lt_wait *drain;             /* waits until there are no tasks; NULL: no one waits */
 	struct list files;
-	struct list opening, removed;      /* see removed.h, also for the next four */
+	struct list opening, removed;      /* see removed.h, also for the next five */
 	bool hides;                        /* has hidden a name at least once */
 	bool touches;                      /* touch_timer is armed */
-	unsigned sweeps;                   /* in flight */
+	unsigned sweeps, touching;         /* in flight */
 	struct rpcrdma_timer touch_timer;
 
 	pthread_mutex_t lock;              /* protects the members below; a leaf lock: no other lock is taken under

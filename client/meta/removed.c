@@ -129,10 +129,16 @@ static void end_background(struct lt_op *op, int err)
 	lt_op_finish(op, 0);
 }
 
+static void end_touch(struct lt_op *op, int err)
+{
+	op->task.m->touching--;
+	end_background(op, err);
+}
+
 static void touch_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
-	touch(op, &op->fh2, end_background);
+	touch(op, &op->fh2, end_touch);
 }
 
 /* Return: an operation without a caller; NULL: no memory, or the mount ends */
@@ -146,18 +152,26 @@ static struct lt_op *create_background(struct leat *m, const char *verb)
 	return op;
 }
 
+static void start_touch(struct leat *m, const struct lt_removed *r)
+{
+	struct lt_op *op = create_background(m, "touch");
+
+	if (!op)
+		return;
+	m->touching++;
+	op->fh2 = r->fh;
+	(void)lt_op_submit(op, touch_start);
+}
+
 static void touch_all(struct rpcrdma_timer *t)
 {
 	struct leat *m = container_of(t, struct leat, touch_timer);
+	bool is_silent = m->touching; /* the server: the calls in flight do the same when it replies */
 
 	m->touches = false;
 	list_for_each(node, &m->removed) {
-		struct lt_op *op = create_background(m, "touch");
-
-		if (op) {
-			op->fh2 = container_of(node, struct lt_removed, link)->fh;
-			(void)lt_op_submit(op, touch_start);
-		}
+		if (!is_silent)
+			start_touch(m, container_of(node, struct lt_removed, link));
 	}
 	if (!list_is_empty(&m->removed))
 		lt_removed_start_touching(m);

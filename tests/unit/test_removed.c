@@ -345,6 +345,29 @@ static void touched_for_ever(void **state)
 	assert_int_equal(fake_hours_later(), 0);
 }
 
+/* A server that does not reply for days: the calls do not pile up. */
+static void touched_in_vain(void **state)
+{
+	struct leat_file *f = fake_open(m, O_RDONLY);
+
+	(void)state;
+	assert_int_equal(leat_unlink(m, "/f"), 0);
+	fake.silent = true;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(fake_hours_later(), 1);
+		run_all();
+		assert_int_equal(fake.count, 1);
+	}
+	fake.silent = false;
+	run_all();
+	history[0] = '\0';
+	assert_int_equal(fake_hours_later(), 1);
+	run_all();
+	expect("SETATTR ;");
+	assert_int_equal(leat_close(f), 0);
+	expect("REMOVE hidden;");
+}
+
 /* Nobody knows whether the hidden name exists: the last close removes it. */
 static void in_transit(void **state)
 {
@@ -674,7 +697,7 @@ int main(void)
 		TEST(opened_meanwhile),   TEST(closed_meanwhile), TEST(no_memory), TEST(left_behind),
 		TEST(not_old),            TEST(in_use),           TEST(cancelled),
 		TEST(failed_once),        TEST(not_touched),      TEST(touched_for_ever), TEST(only_reads),
-		TEST(in_use_next_door),   TEST(bounded),          TEST(unmounted),
+		TEST(in_use_next_door),   TEST(bounded),          TEST(unmounted),        TEST(touched_in_vain),
 	};
 #undef TEST
 
