@@ -182,6 +182,34 @@ struct rpcrdma_msg {
  * @msg must not be posted again before its fn runs. */
 void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
 
+/** rpcrdma_engine_enter - takes the place of the engine's thread, if that thread sleeps in rpcrdma_engine_wait(); any
+ * other thread
+ *
+ * Until rpcrdma_engine_leave(), the caller may use all that belongs to the engine's thread, except that it must not
+ * poll, wait for or destroy the engine, or add pollers. So it can start work without waking that thread. It should
+ * leave soon, since the engine's thread waits for that. Messages that were posted before have run.
+ *
+ * Return: true: call rpcrdma_engine_leave(); false: the thread does not sleep, has messages or has another visitor:
+ * post a message instead.
+ */
+bool rpcrdma_engine_enter(struct rpcrdma_engine *e);
+
+/** rpcrdma_engine_linger - between enter and leave: polls for completions of connections, once, and then for as long as
+ * the engine's thread would spin before it sleeps
+ *
+ * Their callbacks run in this function and in the following rpcrdma_engine_leave(), on the caller's thread. Callbacks of
+ * messages, descriptors and timers run on the engine's thread in any case. TCP has descriptors only.
+ *
+ * @done: ends the polling when it is true. So does anything that needs the engine's thread
+ */
+void rpcrdma_engine_linger(struct rpcrdma_engine *e, const bool *done);
+
+/** rpcrdma_engine_is_visited - true on a thread between enter and leave, false on the engine's thread */
+bool rpcrdma_engine_is_visited(const struct rpcrdma_engine *e);
+
+/** rpcrdma_engine_leave - returns the engine to its thread, and wakes it only if there is work */
+void rpcrdma_engine_leave(struct rpcrdma_engine *e);
+
 /* A file descriptor watched by an engine; embedded, owned by the caller. */
 struct rpcrdma_watch {
 	int fd;

@@ -86,3 +86,9 @@ ratio '1 MiB read: leat over TCP / raw TCP loopback' tcp-seq tcpraw-seq mb_s '>=
 ratio '1 MiB read: local / TCP' local-seq tcp-seq mb_s '>= 3'
 ratio '4 KiB random read, QD 1: local / TCP' local-4k-1 tcp-4k-1 ops_s '>= 2'
 ratio '4 KiB random read, QD 32: local / TCP' local-4k-32 tcp-4k-32 ops_s 'none named'
+echo
+echo 'voluntary context switches of the client for each synchronous call:'
+for url in "$tcp_url" "$local_url?poll=event" "$local_url"; do
+	echo "${url%%://*}${url##*/demo}"
+	build/bench/wakeups "$url"
+done

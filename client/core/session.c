@@ -11,7 +11,8 @@
  * Memory:     The session owns the domain with its registered memory, and recycled I/O structures of its mounts.
  * Threads:    Without the service thread, the caller's thread owns the engine. leat_service_start() passes
  *             ownership to the service thread. leat_service_stop() returns it after all messages posted so
- *             far.
+ *             far. While the service thread sleeps, a thread that starts an operation takes its place for that
+ *             moment (lt_session_visit()), so that only the reply wakes the service thread, if any.
  * Errors:     -EBUSY: the service thread owns the engine, or mounts are left; -EDEADLK: from inside a callback.
  *             -EOWNERDEAD: fork() has copied the session into this process. The rings, sockets and registrations
  *             belong to the parent, so the child uses none of them; it may close the handles and mount again. The
@@ -23,13 +24,14 @@
 #include <sys/mman.h>
 
 #include "io.h"
+#include "lt_server.h"
 #include "rpcrdma_lab.h"
 #include "session.h"
 #include "sync.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
 
-/* In a service thread: the session that it serves. */
+/* In a service thread, and in a thread that takes its place for a moment: the session that it serves. */
 static _Thread_local const struct leat_session *serving;
 
 static size_t arena_bytes(const struct lt_url *conf)
@@ -148,6 +150,37 @@ const char *lt_session_conflict(const struct leat_session *s, const struct lt_ur
 bool lt_session_is_serving(const struct leat_session *s)
 {
 	return serving == s;
+}
+
+/* Its next reply runs a callback of the program: leat_set_away(). */
+static bool is_any_server_away(const struct leat_session *s)
+{
+	list_for_each(node, &s->servers)
+		if (list_entry(node, struct lt_server, link)->is_away)
+			return true;
+	return false;
+}
+
+bool lt_session_visit(struct leat_session *s, const struct leat_session **ret_serves)
+{
+	static const bool once = true;
+
+	if (!rpcrdma_engine_enter(s->engine))
+		return false;
+	if (is_any_server_away(s)) {
+		rpcrdma_engine_leave(s->engine);
+		return false;
+	}
+	*ret_serves = serving;
+	serving = s;
+	rpcrdma_engine_linger(s->engine, &once);
+	return true;
+}
+
+void lt_session_leave(struct leat_session *s, const struct leat_session *serves)
+{
+	rpcrdma_engine_leave(s->engine);
+	serving = serves;
 }
 
 /* ---- processes that fork ---- */

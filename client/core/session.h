@@ -78,6 +78,21 @@ static inline bool lt_session_is_mine(const struct leat_session *s)
 	return !atomic_load_explicit(&s->has_service, memory_order_acquire) || lt_session_is_serving(s);
 }
 
+/** lt_session_visit - makes this thread the owner's until lt_session_leave(), if the service thread sleeps
+ * Callbacks of the program still run on the service thread: lt_task_end() sees to that.
+ * @ret_serves: for lt_session_leave(): the session that this thread serves otherwise, or NULL
+ *
+ * Return: false: the service thread does not sleep, post a message
+ */
+must_check bool lt_session_visit(struct leat_session *s, const struct leat_session **ret_serves);
+void lt_session_leave(struct leat_session *s, const struct leat_session *serves);
+
+/** lt_session_is_visited - is the calling thread, which owns the session now, not its service thread? */
+static inline bool lt_session_is_visited(const struct leat_session *s)
+{
+	return rpcrdma_engine_is_visited(s->engine);
+}
+
 /** lt_session_check - may this process use the session?
  * Return: 0; -EINVAL: no session; -EOWNERDEAD: a child of the process that created it */
 static inline int lt_session_check(const struct leat_session *s)

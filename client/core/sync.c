@@ -5,9 +5,10 @@
  *
  * Operation:  LT_WAIT_FOR(): lt_sync_begin() prepares a callback, the asynchronous function is called with
  *             it, lt_sync_end() waits. If the caller owns the handle, it runs the engine; otherwise it waits
- *             on a condition variable for the service thread.
- * Memory:     struct lt_wait lies on the waiter's stack; the callback does not touch it after the waiter
- *             can see `done`.
+ *             on a semaphore. Before that, it polls for the reply in the place of the service thread, if that sleeps
+ *             and if polling is worth it (task.c); otherwise the service thread wakes the caller.
+ * Memory:     struct lt_wait lies on the waiter's stack; the callback does not touch it after the
+ *             sem_post() of `ended`.
  * Threads:    Any with the service thread, else the owner's.
  * Errors:     Those of the asynchronous functions; -EDEADLK inside a callback.
  */
@@ -17,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/cond.h"
 #include "file.h"
 #include "readahead.h"
 #include "sync.h"
@@ -27,16 +27,10 @@ static void wait_done(void *arg, int64_t result)
 {
 	struct lt_wait *w = arg;
 
-	if (!w->service) {
-		w->result = result;
-		w->done = true;
-		return;
-	}
-	pthread_mutex_lock(&w->lock);
 	w->result = result;
 	w->done = true;
-	pthread_cond_signal(&w->cond);
-	pthread_mutex_unlock(&w->lock);
+	if (w->service)
+		sem_post(&w->ended); /* the waiter may end before this returns */
 }
 
 /* A callback must not wait: it runs on the thread that would have to end the wait. */
@@ -52,10 +46,9 @@ static void init_wait(struct lt_wait *w, struct leat_session *s, bool elsewhere)
 	w->cb = (struct leat_cb){ .fn = wait_done, .user_data = w };
 	w->done = w->interrupted = false;
 	w->service = elsewhere;
-	if (elsewhere) {
-		pthread_mutex_init(&w->lock, NULL);
-		(void)cond_init(&w->cond);
-	}
+	w->seen = false;
+	if (elsewhere)
+		sem_init(&w->ended, 0, 0);
 }
 
 int lt_sync_begin(struct lt_wait *w, struct leat_session *s)
@@ -107,17 +100,17 @@ static bool await_own(struct lt_wait *w, uint64_t until_ns)
 
 static bool await_service(struct lt_wait *w, uint64_t until_ns)
 {
-	bool in_time = true;
+	const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_S),
+					.tv_nsec = (long)(until_ns % NS_PER_S) };
 
-	pthread_mutex_lock(&w->lock);
-	while (!w->done && in_time) {
-		if (until_ns)
-			in_time = cond_wait_until(&w->cond, &w->lock, until_ns);
-		else
-			pthread_cond_wait(&w->cond, &w->lock);
+	while (!w->seen) {
+		int rc = until_ns ? sem_clockwait(&w->ended, CLOCK_MONOTONIC, &until) : sem_wait(&w->ended);
+
+		w->seen = !rc;
+		if (rc && errno == ETIMEDOUT)
+			return false;
 	}
-	pthread_mutex_unlock(&w->lock);
-	return in_time;
+	return true;
 }
 
 /* Return: false: the time is up, and the result may still arrive */
@@ -130,10 +123,8 @@ int64_t lt_sync_end(struct lt_wait *w, int rc)
 {
 	if (!rc)
 		(void)await(w, 0);
-	if (w->service) {
-		pthread_cond_destroy(&w->cond);
-		pthread_mutex_destroy(&w->lock);
-	}
+	if (w->service)
+		sem_destroy(&w->ended);
 	if (rc)
 		return rc;
 	return unlikely(w->interrupted) && w->result == -ECANCELED ? -EINTR : w->result;
@@ -295,10 +286,15 @@ int lt_sync_drain(struct leat *m, uint64_t until_ns)
 	return rc;
 }
 
+bool lt_sync_waits_for(const struct lt_task *t)
+{
+	return t->cb.fn == wait_done;
+}
+
 static bool is_interrupted(const struct lt_task *t, const void *arg)
 {
 	(void)arg;
-	return t->cb.fn == wait_done && ((const struct lt_wait *)t->cb.user_data)->interrupted;
+	return lt_sync_waits_for(t) && ((const struct lt_wait *)t->cb.user_data)->interrupted;
 }
 
 /* The waiters are on the stacks of their threads until wait_done(), which the cancelled tasks run later. */
@@ -313,7 +309,7 @@ static void interrupt_waiters(void *of, void *arg)
 	list_for_each(node, &m->tasks) {
 		struct lt_task *t = list_entry(node, struct lt_task, link);
 
-		if (t->cb.fn == wait_done && !t->ended && !t->cancelled) {
+		if (lt_sync_waits_for(t) && !t->ended && !t->cancelled) {
 			((struct lt_wait *)t->cb.user_data)->interrupted = true;
 			any = true;
 		}

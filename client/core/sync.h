@@ -6,7 +6,7 @@
 #ifndef LT_SYNC_H
 #define LT_SYNC_H
 
-#include <pthread.h>
+#include <semaphore.h>
 
 #include "handle.h"
 
@@ -18,8 +18,8 @@ struct lt_wait {
 	bool done;
 	bool interrupted;   /* owner's thread, until done: cancelled by leat_interrupt() */
 	int64_t result;
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
+	sem_t ended;
+	bool seen;          /* the waiter's: `ended` has been taken */
 };
 
 /** lt_sync_begin - prepares @w, before the asynchronous call
@@ -31,6 +31,11 @@ must_check int lt_sync_begin(struct lt_wait *w, struct leat_session *s);
 
 /** lt_sync_end - waits if @rc of the asynchronous call is 0. Return: the result. */
 int64_t lt_sync_end(struct lt_wait *w, int rc);
+
+struct lt_task;
+
+/** lt_sync_waits_for - does a synchronous call wait for @t? */
+bool lt_sync_waits_for(const struct lt_task *t);
 
 /** lt_sync_begin_call - as lt_sync_begin(), for a call that leat_interrupt() can end
  * Return: as lt_sync_begin(); -EINTR: it has been called already.

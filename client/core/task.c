@@ -6,7 +6,8 @@
  * Operation:  lt_task_submit() -> start() ... -> lt_task_finish() -> release() -> fn() -> free(). Both are inline, so
  *             that start() and release(), which their callers name, are direct calls. If the
  *             library's service thread owns the handle and another thread calls, the start is sent as a
- *             message; messages keep their order.
+ *             message; messages keep their order. If the service thread sleeps, the caller starts the task in
+ *             its place instead, and a synchronous caller polls for the reply before it sleeps itself.
  * Memory:     The task frees itself with release() before its callback runs, so a callback must not
  *             unmount but may start any operation.
  * Threads:    submit from any thread after leat_service_start(); everything else on the owner's.
@@ -26,14 +27,25 @@
 #include "sync.h"
 #include "task.h"
 
+/* Callbacks of the program run on the service thread, but the end of a synchronous call wakes its caller from any
+ * thread. */
+static bool ends_elsewhere(const struct lt_task *t)
+{
+	return lt_session_is_visited(t->m->session) && !lt_sync_waits_for(t);
+}
+
 static void run_start(struct rpcrdma_msg *msg)
 {
 	struct lt_task *t = container_of(msg, struct lt_task, msg);
 	struct leat *m = t->m;
+	bool defer = ends_elsewhere(t);
 
 	list_add_tail(&m->tasks, &t->link);
 	t->cancelled = atomic_load_explicit(&m->ending, memory_order_relaxed);
+	t->deferred = defer;
 	t->step(t);
+	if (defer)
+		t->deferred = false;
 	if (unlikely(atomic_load(&m->interrupted))) /* its message may have come before this one */
 		lt_sync_interrupt_now(m);
 }
@@ -72,6 +84,23 @@ static void run_finish(struct rpcrdma_msg *msg)
 	lt_task_finish(t, t->result, t->step);
 }
 
+/* Starts a task in the place of the service thread, if that sleeps; waits for its reply a while if this thread has
+ * nothing else to do. */
+static bool start_visiting(struct lt_task *t)
+{
+	struct leat_session *s = t->m->session;
+	const struct lt_wait *w = lt_sync_waits_for(t) ? t->cb.user_data : NULL;
+	const struct leat_session *serves;
+
+	if (!lt_session_visit(s, &serves))
+		return false;
+	run_start(&t->msg);
+	if (w)
+		rpcrdma_engine_linger(s->engine, &w->done);
+	lt_session_leave(s, serves);
+	return true;
+}
+
 bool lt_task_begin(struct lt_task *t, void (*start)(struct lt_task *t))
 {
 	struct leat *m = t->m;
@@ -85,14 +114,15 @@ bool lt_task_begin(struct lt_task *t, void (*start)(struct lt_task *t))
 	}
 	t->step = start;
 	t->msg.fn = run_start;
-	rpcrdma_engine_post(m->session->engine, &t->msg);
+	if (!start_visiting(t))
+		rpcrdma_engine_post(m->session->engine, &t->msg);
 	return false;
 }
 
 bool lt_task_end(struct lt_task *t, int64_t result, void (*release)(struct lt_task *t))
 {
 	t->result = result;
-	if (t->deferred || t->m->session->in_cancel) {
+	if (t->deferred || t->m->session->in_cancel || ends_elsewhere(t)) {
 		t->ended = true;
 		t->step = release;
 		t->msg.fn = run_finish;

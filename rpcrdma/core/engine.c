@@ -12,8 +12,12 @@
  *
  *             No wakeup is lost: `sleeping` is set before the last check of the inbox and before the queues are
  *             armed. A later push rings the bell, and a later completion makes the queue's descriptor readable.
+ *
+ *             While the owner sleeps in rpcrdma_engine_wait(), another thread may take its place for a moment
+ *             (rpcrdma_engine_enter()), so that the start of work wakes no thread. `door` is held during such a visit.
+ *             The owner closes the door before it touches anything after a sleep.
  * Memory:     Messages, watches and timers are embedded in their owners' structures.
- * Threads:    The owner's, except for rpcrdma_engine_post().
+ * Threads:    The owner's, except for rpcrdma_engine_post(), rpcrdma_engine_enter() and rpcrdma_engine_leave().
  * Errors:     None while running; creation may lack descriptors or memory.
  */
 #include <errno.h>
@@ -43,6 +47,8 @@
  * the next yield; one that brings none doubles it. */
 #define YIELD_AFTER_MIN 2u
 #define YIELD_AFTER_MAX 64u
+/* A visitor that still finds completions leaves them to the owner. */
+#define LEAVE_PASSES 4u
 
 static void on_bell(struct rpcrdma_watch *w, uint32_t events)
 {
@@ -93,6 +99,7 @@ static int create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *at
 	rc = -ENOMEM;
 	e->domain = d;
 	pthread_mutex_init(&e->shared_lock, NULL);
+	pthread_mutex_init(&e->door, NULL);
 	list_init(&e->link);
 	list_init(&e->conns);
 	list_init(&e->shares);
@@ -199,6 +206,7 @@ void rpcrdma_engine_destroy(struct rpcrdma_engine *e)
 	rr_shared_fini(e);
 	rr_pool_drain(e);
 	pthread_mutex_destroy(&e->shared_lock);
+	pthread_mutex_destroy(&e->door);
 	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
 		rr_cq_destroy(atomic_load(&e->cq[i]));
 	if (list_is_linked(&e->link))
@@ -273,18 +281,25 @@ void rr_engine_undefer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
 	e->ndeferred--;
 }
 
+static void ring(struct rpcrdma_engine *e)
+{
+	uint64_t one = 1;
+
+	/* A full counter means that the bell is already ringing: ignore a failed write. */
+	if (write(e->bell.fd, &one, sizeof(one)) < 0)
+		return;
+}
+
 void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
 {
 	struct rpcrdma_msg *head = atomic_load_explicit(&e->inbox, memory_order_relaxed);
-	uint64_t one = 1;
 
 	do
 		msg->next = head;
 	while (!atomic_compare_exchange_weak_explicit(&e->inbox, &head, msg, memory_order_seq_cst,
 						      memory_order_relaxed));
-	/* A full counter means that the bell is already ringing: ignore a failed write. */
-	if (atomic_load(&e->sleeping) && write(e->bell.fd, &one, sizeof(one)) < 0)
-		return;
+	if (atomic_load(&e->sleeping))
+		ring(e);
 }
 
 /* ---- descriptors ---- */
@@ -309,9 +324,10 @@ void rpcrdma_engine_unwatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w)
 			e->ready[i].data.ptr = NULL;
 }
 
-static int run_ready(struct rpcrdma_engine *e, int timeout_ms)
+/* Runs the @n events in e->ready. */
+static int run_events(struct rpcrdma_engine *e, int n)
 {
-	int n = epoll_wait(e->epfd, e->ready, READY_MAX, timeout_ms), ran = 0;
+	int ran = 0;
 
 	if (n <= 0)
 		return 0;
@@ -329,6 +345,11 @@ static int run_ready(struct rpcrdma_engine *e, int timeout_ms)
 	}
 	e->nready = 0;
 	return ran;
+}
+
+static int run_ready(struct rpcrdma_engine *e)
+{
+	return run_events(e, epoll_wait(e->epfd, e->ready, READY_MAX, 0));
 }
 
 /* ---- timers ---- */
@@ -450,13 +471,26 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 	e->idle_polls++;
 	if (!e->qps || e->idle_polls >= (ran ? BUSY_POLLS_PER_EPOLL : IDLE_POLLS_PER_EPOLL)) {
 		e->idle_polls = 0;
-		ran += run_ready(e, 0);
+		ran += run_ready(e);
 		ran += run_timers(e);
 	}
 	ran += run_deferred(e);
 	ran += run_pollers(e);
 	e->running = nested;
 	return ran;
+}
+
+/* Return: false: completions arrived meanwhile */
+static bool arm_cqs(struct rpcrdma_engine *e)
+{
+	bool work = false;
+
+	for (unsigned i = 0; !work && i < atomic_load(&e->ncqs); i++) {
+		struct rr_cq *cq = atomic_load(&e->cq[i]);
+
+		work = cq && rr_cq_arm(cq);
+	}
+	return !work;
 }
 
 /* Arms everything that can wake the engine, then checks once more. */
@@ -467,14 +501,19 @@ static bool prepare_sleep(struct rpcrdma_engine *e)
 	atomic_store(&e->sleeping, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	work |= atomic_load(&e->inbox) != NULL;
-	for (unsigned i = 0; !work && i < atomic_load(&e->ncqs); i++) {
-		struct rr_cq *cq = atomic_load(&e->cq[i]);
-
-		work = cq && rr_cq_arm(cq);
-	}
+	work = work || !arm_cqs(e);
 	if (work)
 		atomic_store(&e->sleeping, false);
 	return !work;
+}
+
+static void set_alarm(struct rpcrdma_engine *e, uint64_t due_ns)
+{
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due_ns / NS_PER_S),
+					       .tv_nsec = (long)(due_ns % NS_PER_S) } };
+
+	e->alarm_ns = due_ns;
+	timerfd_settime(e->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 int rpcrdma_engine_arm(struct rpcrdma_engine *e)
@@ -484,33 +523,133 @@ int rpcrdma_engine_arm(struct rpcrdma_engine *e)
 	if (!prepare_sleep(e))
 		return 1;
 	/* `sleeping` stays set: the next push rings, which costs only a system call */
-	if (first && e->alarm_ns != first->due_ns) {
-		struct itimerspec at = { .it_value = { .tv_sec = (time_t)(first->due_ns / NS_PER_S),
-						       .tv_nsec = (long)(first->due_ns % NS_PER_S) } };
-
-		e->alarm_ns = first->due_ns;
-		timerfd_settime(e->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
-	}
+	if (first && e->alarm_ns != first->due_ns)
+		set_alarm(e, first->due_ns);
 	return first && first->due_ns <= clock_now_ns();
 }
 
-/* Returns how long epoll may sleep: to the caller's limit or the first timer, rounded up. */
-static int sleep_ms(const struct rpcrdma_engine *e, uint64_t now, uint64_t limit_ns)
+/* Returns how long epoll may sleep, rounded up. */
+static int sleep_ms(uint64_t now, uint64_t until)
 {
-	uint64_t until = limit_ns, ns;
+	uint64_t ns;
 
-	if (e->timers.first)
-		until = MIN(until, e->timers.first->due_ns);
 	if (until == UINT64_MAX)
 		return -1;
 	ns = until > now ? until - now : 0;
 	return (int)MIN((ns + NS_PER_MS - 1) / NS_PER_MS, UINT64_C(3600000));
 }
 
+/* ---- spinning ---- */
+
 /* Returns how long to spin without an event. */
 static uint64_t spin_ns(const struct rpcrdma_engine *e)
 {
 	return e->pollers ? e->device_spin_ns : e->attr.spin_us * NS_PER_US;
+}
+
+/* Descriptors alone (TCP) are not worth spinning for: each check is a system call. */
+static bool is_worth_spinning(const struct rpcrdma_engine *e, uint64_t idle_ns)
+{
+	return e->attr.poll == RPCRDMA_POLL_BUSY ||
+	       (e->attr.poll == RPCRDMA_POLL_ADAPTIVE && e->qps > 0 && !e->contention.left && idle_ns < spin_ns(e));
+}
+
+static void yield(struct rpcrdma_engine *e, uint64_t now)
+{
+	sched_yield();
+	rr_contention_yielded(&e->contention, clock_now_ns() - now);
+}
+
+/* ---- visits by other threads while the owner sleeps ---- */
+
+bool rpcrdma_engine_enter(struct rpcrdma_engine *e)
+{
+	if (!atomic_load_explicit(&e->open, memory_order_relaxed) || pthread_mutex_trylock(&e->door))
+		return false;
+	/* a message posted earlier must run first */
+	if (!atomic_load(&e->open) || atomic_load(&e->inbox)) {
+		pthread_mutex_unlock(&e->door);
+		return false;
+	}
+	e->visits++;
+	e->visited = true;
+	e->visitor_polls = false;
+	return true;
+}
+
+bool rpcrdma_engine_is_visited(const struct rpcrdma_engine *e)
+{
+	return e->visited;
+}
+
+/* The owner has woken up, or messages wait for it. */
+static bool is_owner_needed(struct rpcrdma_engine *e)
+{
+	return !atomic_load_explicit(&e->open, memory_order_relaxed) ||
+	       atomic_load_explicit(&e->inbox, memory_order_relaxed);
+}
+
+/* The first pass disarms the queues, so that completions of the visit wake no thread. */
+void rpcrdma_engine_linger(struct rpcrdma_engine *e, const bool *done)
+{
+	uint64_t start = clock_now_ns(), now = start;
+	unsigned spins = 0;
+
+	if (!e->qps)
+		return;
+	e->visitor_polls = true;
+	do {
+		if (run_cqs(e) + run_deferred(e)) {
+			start = now;
+			continue;
+		}
+		if (++spins % e->yield_after == 0)
+			yield(e, now);
+		now = clock_now_ns();
+	} while (!*done && !is_owner_needed(e) && is_worth_spinning(e, now - start));
+}
+
+/* Processes the completions of the visit, and arms the queues again. Return: false: there is work for the owner */
+static bool may_sleep_on(struct rpcrdma_engine *e)
+{
+	bool armed = !e->visitor_polls;
+
+	for (unsigned i = 0; i < LEAVE_PASSES && !armed; i++) {
+		(void)run_cqs(e);
+		(void)run_deferred(e);
+		armed = arm_cqs(e);
+	}
+	return armed && !e->deferred;
+}
+
+/* The owner sleeps until the timer that was the first one then. An earlier one is left to the alarm. */
+void rpcrdma_engine_leave(struct rpcrdma_engine *e)
+{
+	const struct rpcrdma_timer *first = e->timers.first;
+
+	if (first && first->due_ns < e->sleep_until_ns && (!e->alarm_ns || e->alarm_ns > first->due_ns))
+		set_alarm(e, first->due_ns);
+	if (!may_sleep_on(e))
+		ring(e);
+	e->visited = false;
+	pthread_mutex_unlock(&e->door);
+}
+
+/* Sleeps, and lets other threads in meanwhile. */
+static int sleep_open(struct rpcrdma_engine *e, uint64_t now, uint64_t limit_ns)
+{
+	unsigned visits = e->visits;
+	int n;
+
+	e->sleep_until_ns = e->timers.first ? MIN(limit_ns, e->timers.first->due_ns) : limit_ns;
+	atomic_store(&e->open, true);
+	n = epoll_wait(e->epfd, e->ready, READY_MAX, sleep_ms(now, e->sleep_until_ns));
+	atomic_store(&e->open, false); /* before the lock, so that visitors cannot keep the owner out */
+	pthread_mutex_lock(&e->door);
+	pthread_mutex_unlock(&e->door);
+	if (visits != e->visits && n > 0) /* a visitor may have ended a watch that is among these events */
+		n = epoll_wait(e->epfd, e->ready, READY_MAX, 0);
+	return run_events(e, n);
 }
 
 int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
@@ -543,15 +682,10 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		}
 		if (now >= limit)
 			return 0;
-		/* Descriptors alone (TCP) are not worth spinning for: each check is a system call. */
-		if (e->attr.poll == RPCRDMA_POLL_BUSY ||
-		    (e->attr.poll == RPCRDMA_POLL_ADAPTIVE && e->qps > 0 && !e->contention.left &&
-		     now - MAX(e->last_event_ns, start) < spin_ns(e))) {
+		if (is_worth_spinning(e, now - MAX(e->last_event_ns, start))) {
 			yielded = ++spins % e->yield_after == 0;
-			if (yielded) {
-				sched_yield();
-				rr_contention_yielded(&e->contention, clock_now_ns() - now);
-			}
+			if (yielded)
+				yield(e, now);
 			continue;
 		}
 		e->contention.left -= e->contention.left > 0;
@@ -560,7 +694,7 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		rr_count(e, sleeps, 1);
 		polled = e->pollers != NULL;
 		e->running = true;
-		ran = run_ready(e, sleep_ms(e, now, limit));
+		ran = sleep_open(e, now, limit);
 		if (polled)
 			e->device_spin_ns =
 				rr_spin_learnt(e->device_spin_ns, e->attr.spin_us * NS_PER_US,

@@ -191,6 +191,11 @@ struct rpcrdma_engine {
 	_Atomic(struct rpcrdma_msg *) inbox; /* pushed by any thread, taken whole by the owner */
 	atomic_bool sleeping;                /* the pusher must ring the bell */
 	struct rpcrdma_watch bell;
+	pthread_mutex_t door;                /* held by a thread that visits while the owner sleeps */
+	atomic_bool open;                    /* the owner sleeps: a visit may begin */
+	unsigned visits;                     /* so far; under the lock */
+	bool visited, visitor_polls;         /* by this visitor, which has disarmed the queues */
+	uint64_t sleep_until_ns;             /* UINT64_MAX: no limit */
 	struct rpcrdma_msg *deferred, **deferred_tail; /* own messages for the next poll */
 	unsigned ndeferred;
 

@@ -6,7 +6,8 @@
  * Operation:  A queue pair is *active* (every poll reads its peer's line of the shared area) or
  *             *dormant* (its `asleep` flag is set, its socket wakes us). With few connections all
  *             stay active. With many, those that are idle for long become dormant, so a poll
- *             costs only the active ones. Arming makes all dormant, then checks once more.
+ *             costs only the active ones. Arming makes all dormant, then checks once more. A send makes a dormant one
+ *             active, because a reply is expected, which then rings no doorbell.
  *             cq_fd is an epoll instance over the sockets (doorbells and hang-ups), an eventfd and a
  *             timer. Through the eventfd this process wakes itself (a completion while armed, a queue
  *             pair from a connection manager's thread). The timer serves rates, receiver-not-ready and
@@ -137,6 +138,7 @@ static void make_active(struct local_cq *cq, struct local_qp *qp)
 		return;
 	atomic_store(&qp->me->asleep, 0);
 	qp->is_active = true;
+	qp->is_dormant = false;
 	cq->nactive++;
 	list_del(&qp->cq_node);
 	list_add_tail(&cq->active, &qp->cq_node);
@@ -148,9 +150,16 @@ void rr_local_cq_wake(struct local_cq *cq, struct local_qp *qp)
 	rr_local_cq_signal(cq);
 }
 
+void rr_local_cq_expect(struct local_cq *cq, struct local_qp *qp)
+{
+	if (unlikely(qp->is_dormant) && !cq->armed)
+		make_active(cq, qp);
+}
+
 static void make_dormant(struct local_cq *cq, struct local_qp *qp)
 {
 	qp->is_active = false;
+	qp->is_dormant = true;
 	cq->nactive--;
 	list_del(&qp->cq_node);
 	list_add_tail(&cq->dormant, &qp->cq_node);
@@ -191,7 +200,7 @@ void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp)
 	pthread_mutex_unlock(&cq->lock);
 	if (qp->is_active)
 		cq->nactive--;
-	qp->is_active = false;
+	qp->is_active = qp->is_dormant = false;
 	list_del(&qp->ready_node);
 	list_del(&qp->work_node);
 	cq->outstanding -= qp->cqe_head - qp->cqe_tail;

@@ -315,7 +315,7 @@ struct local_qp {
 
 	/* completion queue */
 	struct list cq_node;    /* active, dormant or incoming */
-	bool is_active;
+	bool is_active, is_dormant; /* neither: not yet taken over by the owner, or removed */
 	unsigned idle;
 	struct list ready_node, work_node;
 	struct local_cqe *cqe;
@@ -508,6 +508,9 @@ void rr_local_cq_signal(struct local_cq *cq);
 void rr_local_cq_add(struct local_cq *cq, struct local_qp *qp);
 void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp);
 void rr_local_cq_unwatch(struct local_cq *cq, struct local_qp *qp);
+
+/** rr_local_cq_expect - owner only: outside a sleep, makes @qp active, because a reply to what it sends is expected */
+void rr_local_cq_expect(struct local_cq *cq, struct local_qp *qp);
 
 /** rr_local_cq_wake - owner only: makes @qp active, because it can continue, and signals the queue */
 void rr_local_cq_wake(struct local_cq *cq, struct local_qp *qp);

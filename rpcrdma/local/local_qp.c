@@ -382,6 +382,7 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 	}
 	if (n > qp->sq_depth - qp->sq_used)
 		return -ENOMEM;
+	rr_local_cq_expect(cq, qp);
 	for (; wr; wr = wr->next)
 		copy_wr(qp, wr);
 	rr_local_qp_run(qp);

@@ -5,6 +5,7 @@
  */
 #include "inside.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -74,6 +75,23 @@ unsigned leat_credits_out(const struct leat *m)
 		assert_int_equal(lt_sync_run_at(m->session, rpcrdma_clnt_engine(c), add_credits, c, &sum), 0);
 	}
 	return sum;
+}
+
+bool leat_admits_away(struct leat *m)
+{
+	const struct leat_session *serves;
+	bool admits;
+
+	while (!lt_session_visit(m->session, &serves))
+		sched_yield();
+	assert_true(lt_session_is_serving(m->session));
+	m->server->is_away = true;
+	lt_session_leave(m->session, serves);
+	assert_false(lt_session_is_serving(m->session));
+	admits = lt_session_visit(m->session, &serves);
+	if (admits)
+		lt_session_leave(m->session, serves);
+	return admits;
 }
 
 size_t server_files_max(const struct server *s)

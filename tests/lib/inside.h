@@ -6,6 +6,7 @@
 #ifndef INSIDE_H
 #define INSIDE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,10 @@ unsigned leat_credits_out(const struct leat *m);
 
 /** leat_drain - waits until no operation of a mount is in flight, as its end does */
 int leat_drain(struct leat *m);
+
+/** leat_admits_away - marks the server of a mount as away while the service thread sleeps; does that thread still admit
+ * visitors? */
+bool leat_admits_away(struct leat *m);
 
 /** local_fabric - the local fabric of a domain, for faults_of(); belongs to the domain; whatever fails is asserted */
 struct rr_fabric *local_fabric(struct rpcrdma_domain *d);

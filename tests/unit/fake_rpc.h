@@ -160,6 +160,30 @@ int rpcrdma_engine_arm(struct rpcrdma_engine *e)
 	return 0;
 }
 
+/* It has no thread that could sleep. */
+bool rpcrdma_engine_enter(struct rpcrdma_engine *e)
+{
+	(void)e;
+	return false;
+}
+
+bool rpcrdma_engine_is_visited(const struct rpcrdma_engine *e)
+{
+	(void)e;
+	return false;
+}
+
+void rpcrdma_engine_linger(struct rpcrdma_engine *e, const bool *done)
+{
+	(void)e;
+	(void)done;
+}
+
+void rpcrdma_engine_leave(struct rpcrdma_engine *e)
+{
+	(void)e;
+}
+
 void rpcrdma_count_copied(struct rpcrdma_engine *e, uint64_t bytes)
 {
 	(void)e;
