@@ -20,7 +20,7 @@
 #include "prog_rig.h"
 
 uint64_t pr_chaos;
-unsigned pr_frees;
+atomic_uint pr_frees;
 
 bool_t pr_xdr_head(XDR *x, struct pr_msg *m)
 {

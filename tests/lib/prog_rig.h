@@ -6,6 +6,8 @@
 #ifndef TESTS_PROG_RIG_H
 #define TESTS_PROG_RIG_H
 
+#include <stdatomic.h>
+
 #include "rpcrdma.h"
 
 #define PR_PROG 0x20001000u
@@ -62,7 +64,7 @@ struct pr_call {
 };
 
 /* Arguments with a name that were freed. */
-extern unsigned pr_frees;
+extern atomic_uint pr_frees;
 
 /* If set, the service's fabric executes requests late and out of order (hooks.h). */
 extern uint64_t pr_chaos;
