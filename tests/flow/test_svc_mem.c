@@ -214,8 +214,12 @@ static void open_both(enum rpcrdma_transport t)
 	static const struct rpcrdma_svc_ops ops = { .accept = on_accept, .call = on_call, .closed = on_closed };
 	struct rpcrdma_addr addr = { .transport = t, .host = "127.0.0.1" };
 	struct rpcrdma_clnt_attr attr = { .backoff_ms = 1 };
+	const char *rdma_host = getenv("LEAT_FLOW_RDMA"); /* as in leat_flow.h */
 
-	if (t == RPCRDMA_LOCAL)
+	if (rdma_host) {
+		addr.transport = RPCRDMA_RDMA;
+		snprintf(addr.host, sizeof(addr.host), "%s", rdma_host);
+	} else if (t == RPCRDMA_LOCAL)
 		snprintf(addr.host, sizeof(addr.host), "%s/mem.%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", getpid());
 	assert_int_equal(rpcrdma_domain_create(NULL, &domain), 0);
 	assert_int_equal(rpcrdma_engine_create(domain, NULL, &engine), 0);

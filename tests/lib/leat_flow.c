@@ -25,21 +25,29 @@
 #include "server.h"
 
 #define STOP_MS 20000
+#define RDMA_PORT 20050u
 
 void leat_flow_start(struct leat_flow *f)
 {
 	static struct conf conf; /* too large for a stack */
-	char export[256], tcp[64], local[128], keys[96], why[CONF_WHY_BYTES] = "";
+	static unsigned servers;
+	char export[256], tcp[64], local[128], keys[96], rdma[96], why[CONF_WHY_BYTES] = "";
 	char *argv[] = { (char[]){ "leatd" }, (char[]){ "--export" }, export, (char[]){ "--listen" },
-			 tcp, (char[]){ "--listen" }, local, (char[]){ "--state-dir" }, keys, NULL };
+			 tcp, (char[]){ "--listen" }, local, (char[]){ "--state-dir" }, keys,
+			 (char[]){ "--listen" }, rdma, NULL };
+	const char *rdma_host = getenv("LEAT_FLOW_RDMA");
 	int rc;
 
-	snprintf(export, sizeof(export), "/x=%s,rw,no_root_squash%s", f->export, f->options ? f->options : "");
+	snprintf(export, sizeof(export), "/x=%s,rw,no_root_squash%s%s%s", f->export, rdma_host ? ",clients=" : "",
+		 rdma_host ? rdma_host : "", f->options ? f->options : "");
 	snprintf(tcp, sizeof(tcp), "tcp://127.0.0.1:%u", f->port);
 	snprintf(local, sizeof(local), "local://%s/sock", f->dir);
 	snprintf(keys, sizeof(keys), "%s/state", f->dir); /* handles survive a restart */
+	if (!f->rdma_port)
+		f->rdma_port = RDMA_PORT + servers++;
+	snprintf(rdma, sizeof(rdma), "rdma://%s:%u", rdma_host ? rdma_host : "", f->rdma_port);
 	conf_init(&conf);
-	if (conf_args(&conf, (int)ARRAY_SIZE(argv) - 1, argv, why) != CONF_RUN || conf_check(&conf, why))
+	if (conf_args(&conf, (int)ARRAY_SIZE(argv) - (rdma_host ? 1 : 3), argv, why) != CONF_RUN || conf_check(&conf, why))
 		fail_msg("configuration: %s", why);
 	conf.reactors = 2;
 	conf.log_level = LOG_LEVEL_ERR;
@@ -56,6 +64,10 @@ void leat_flow_start(struct leat_flow *f)
 	snprintf(f->tcp_url, sizeof(f->tcp_url), "tcp://127.0.0.1:%u/x", f->port);
 	snprintf(f->leat_url, sizeof(f->leat_url), "leat://127.0.0.1:%u/x", f->port);
 	snprintf(f->local_url, sizeof(f->local_url), "local://%s/sock/x", f->dir);
+	if (rdma_host) {
+		snprintf(f->tcp_url, sizeof(f->tcp_url), "%s/x", rdma);
+		snprintf(f->local_url, sizeof(f->local_url), "%s/x", rdma);
+	}
 }
 
 void leat_flow_stop(struct leat_flow *f)

@@ -5,6 +5,9 @@
  *
  * The program that uses it says LOG_DEFINE("name") itself. All lies in a temporary directory:
  * export/ is served as /x, twin/ is for comparison, and the local socket is there too.
+ *
+ * LEAT_FLOW_RDMA=HOST in the environment: the server listens there as well, and tcp_url and local_url are of RDMA. So
+ * tests that need no certain transport run over a device (tests/interop/objects.sh).
  */
 #ifndef LEAT_FLOW_H
 #define LEAT_FLOW_H
@@ -21,7 +24,7 @@ struct leat_flow {
 	char tcp_url[160];          /* tcp://127.0.0.1:PORT/x */
 	char leat_url[160];         /* leat://127.0.0.1:PORT/x */
 	char local_url[160];        /* local:///DIR/sock/x */
-	unsigned port;
+	unsigned port, rdma_port;
 	const char *options;        /* of the export, such as ",store=sim:...", from the next start on; or NULL */
 	struct server *server;
 	struct leat *m;             /* of the test that runs, or NULL */
