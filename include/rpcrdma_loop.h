@@ -189,8 +189,8 @@ void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
  * poll, wait for or destroy the engine, or add pollers. So it can start work without waking that thread. It should
  * leave soon, since the engine's thread waits for that. Messages that were posted before have run.
  *
- * Return: true: call rpcrdma_engine_leave(); false: the thread does not sleep, has messages or has another visitor:
- * post a message instead.
+ * Return: true: call rpcrdma_engine_leave(); false: the thread does not sleep, has messages, has another visitor, or has
+ * connections of a device (RDMA), whose completions would wake it anyway: post a message instead.
  */
 bool rpcrdma_engine_enter(struct rpcrdma_engine *e);
 

@@ -562,12 +562,24 @@ static void yield(struct rpcrdma_engine *e, uint64_t now)
 
 /* ---- visits by other threads while the owner sleeps ---- */
 
+/* Without that, the completion of a visitor's own Send wakes the owner, which then waits for the visitor. */
+static bool are_polls_quiet(struct rpcrdma_engine *e)
+{
+	for (unsigned i = 0; i < atomic_load(&e->ncqs); i++) {
+		const struct rr_cq *cq = atomic_load(&e->cq[i]);
+
+		if (cq && !cq->fabric->attr.quiet_polls)
+			return false;
+	}
+	return true;
+}
+
 bool rpcrdma_engine_enter(struct rpcrdma_engine *e)
 {
 	if (!atomic_load_explicit(&e->open, memory_order_relaxed) || pthread_mutex_trylock(&e->door))
 		return false;
 	/* a message posted earlier must run first */
-	if (!atomic_load(&e->open) || atomic_load(&e->inbox)) {
+	if (!atomic_load(&e->open) || atomic_load(&e->inbox) || (e->qps && !are_polls_quiet(e))) {
 		pthread_mutex_unlock(&e->door);
 		return false;
 	}

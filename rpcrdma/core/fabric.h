@@ -72,6 +72,8 @@ struct rr_fabric_attr {
 	bool windows;                /* type-2B memory windows */
 	bool send_inv;               /* Send-With-Invalidate may be sent */
 	bool remote_inv;             /* ... and peers may be told to send it (RFC 8797) */
+	bool quiet_polls;            /* a poll of a queue takes its arm back: until the next arm, completions do not make
+	                              * the descriptor readable */
 	bool client_direct;          /* qp_direct may succeed: the peer's memory can be mapped */
 	char device[64];             /* "local", "rxe0", "mlx5_0" */
 };

@@ -182,6 +182,7 @@ static void fill_limits(struct local_fabric *f)
 		.qp_wr_max = MIN(l->sq_max, l->rq_max),
 		.srq_wr_max = l->rq_max,
 		.cq_max = l->cq_max,
+		.quiet_polls = true,
 		.rd_atom_max = l->rd_atom_max,
 		.msg_bytes_max = 1u << 30,
 		.windows = true,

@@ -598,6 +598,29 @@ static void visitor_waits_its_turn(void **state)
 	assert_int_equal(nseen, 1);
 }
 
+/* A device would wake the owner for each completion of the visitor. */
+static void visitor_and_devices(void **state)
+{
+	struct rr_fabric fabric = { .attr.quiet_polls = false };
+	struct rr_cq cq = { .fabric = &fabric };
+
+	(void)state;
+	atomic_store(&e->open, true);
+	atomic_store(&e->cq[0], &cq);
+	atomic_store(&e->ncqs, 1);
+	assert_true(rpcrdma_engine_enter(e)); /* it has no connections */
+	rpcrdma_engine_leave(e);
+	e->qps = 1;
+	assert_false(rpcrdma_engine_enter(e));
+	fabric.attr.quiet_polls = true;
+	assert_true(rpcrdma_engine_enter(e));
+	rpcrdma_engine_leave(e);
+	e->qps = 0;
+	atomic_store(&e->ncqs, 0);
+	atomic_store(&e->cq[0], NULL);
+	atomic_store(&e->open, false);
+}
+
 #define engine_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -621,6 +644,7 @@ int main(void)
 		engine_test(visitor_ends_a_watch),
 		engine_test(visitor_and_messages),
 		engine_test(visitor_waits_its_turn),
+		engine_test(visitor_and_devices),
 		engine_test(counters_outlive_their_engine),
 	};
 
