@@ -757,7 +757,7 @@ int leat_readdir(struct leat_dir *d, const struct leat_dirent **ret);
 
 /** leat_rewinddir - moves to the beginning; the directory is read again
  *
- * Return: 0; -EBUSY: a read is in flight; -EBADF: @d is NULL.
+ * Return: 0; -EBUSY: a read is in flight; -EBADF: @d is NULL; -ESTALE: the mount has ended.
  */
 int leat_rewinddir(struct leat_dir *d);
 
@@ -794,7 +794,7 @@ const char *leat_stat_name(size_t i);
 
 /** leat_stats - reads the first @n counters
  *
- * Return: how many counters there are.
+ * Return: how many counters there are. In a child of the process that mounted, their values are 0.
  */
 size_t leat_stats(struct leat *m, uint64_t *values, size_t n);
 

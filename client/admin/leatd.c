@@ -35,13 +35,8 @@ static int errno_of(ctl_status s)
 	return (size_t)s < ARRAY_SIZE(errs) ? errs[s] : -EOPNOTSUPP;
 }
 
-static void asked(struct rpcrdma_call *rpc, int err)
+static void asked(struct lt_op *op, int err)
 {
-	struct lt_call *c = lt_call_ended(rpc, &err); /* its results have no status that asks for a retry */
-	struct lt_op *op = container_of(c, struct lt_op, call);
-
-	if (err)
-		lt_task_explain(&op->task, err, NULL, "%s", lt_call_cause(c));
 	lt_op_finish(op, err);
 }
 
@@ -50,7 +45,7 @@ static void ask(struct lt_op *op, int err)
 	const struct lt_leatd_question *q = op->question;
 
 	(void)err; /* a first step */
-	lt_call_start_other(&op->call, LEAT_CTL, LEAT_CTL_V1, q->proc, q->decode, op->ret_answer, q->reply_max, asked);
+	lt_op_call_other(op, LEAT_CTL, LEAT_CTL_V1, q->proc, q->decode, op->ret_answer, q->reply_max, asked);
 }
 
 static int submit_ask(struct leat *m, const struct lt_leatd_question *q, union lt_leatd_answer *ret, struct leat_cb cb)

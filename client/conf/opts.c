@@ -219,6 +219,8 @@ int leat_set(struct leat_opts *o, const char *name, const char *value)
 
 	if (!o)
 		return opt_fail(-ENOMEM, why, LT_ERROR_BYTES, "out of memory");
+	if (!name)
+		return opt_fail(-EINVAL, why, LT_ERROR_BYTES, "an option needs a name");
 	if (!value)
 		return opt_fail(-EINVAL, why, LT_ERROR_BYTES, "option \"%.64s\" needs a value", name);
 	return lt_opts_set(o, name, value, false, why, LT_ERROR_BYTES);

@@ -40,6 +40,8 @@ static void attach_mount(void *of, void *arg)
 		return;
 	list_add_tail(&m->server->mounts, &m->link);
 	m->session->mounts++;
+	if (m->server->is_away)
+		m->away(m->away_ctx, true, "it does not reply to another mount");
 }
 
 static void detach_mount(void *of, void *arg)

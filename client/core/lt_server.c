@@ -132,19 +132,58 @@ void lt_server_put(struct lt_server *s)
 	free(s);
 }
 
+/* Tells the mounts when the first connection becomes silent, and when none is silent any more. */
+static void on_away(void *ctx, bool silent, const char *why)
+{
+	struct lt_silence *of = ctx;
+	struct lt_server *s = of->server;
+	bool any = false;
+
+	of->silent = silent;
+	for (size_t i = 0; i < ARRAY_SIZE(s->silence); i++)
+		any |= s->silence[i].silent;
+	if (any == s->is_away)
+		return;
+	s->is_away = any;
+	s->session->servers_away += any ? 1u : -1u;
+	list_for_each(node, &s->mounts) {
+		struct leat *m = list_entry(node, struct leat, link);
+
+		m->away(m->away_ctx, any, why);
+	}
+}
+
+static struct lt_silence *silence_of(struct lt_server *s, const struct rpcrdma_clnt *c)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(s->silence); i++)
+		if (s->silence[i].clnt == c)
+			return &s->silence[i];
+	return NULL;
+}
+
 struct open_conn {
 	struct rpcrdma_engine *engine;
-	const struct rpcrdma_clnt_attr *attr;
+	struct rpcrdma_clnt_attr attr;
 	struct rpcrdma_clnt **ret;
 	int err;
 };
 
 static void open_conn(void *of, void *arg)
 {
+	struct lt_server *s = of;
 	struct open_conn *o = arg;
+	struct lt_silence *silence = NULL;
 
-	(void)of;
-	o->err = rpcrdma_clnt_create(o->engine, o->attr, o->ret);
+	/* the mounts may be told on the session's thread only */
+	if (s->watched && o->engine == s->session->engine)
+		silence = silence_of(s, NULL);
+	if (silence) {
+		o->attr.away = on_away;
+		o->attr.ctx = silence;
+	}
+	o->err = rpcrdma_clnt_create(o->engine, &o->attr, o->ret);
+	if (silence && !o->err)
+		silence->clnt = *o->ret;
 }
 
 struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned index)
@@ -157,48 +196,24 @@ struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned inde
 int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_clnt_attr *attr, struct rpcrdma_clnt **ret)
 {
 	struct rpcrdma_engine *e = lt_server_engine(s, index);
-	struct open_conn o = { .engine = e ? e : s->session->engine, .attr = attr, .ret = ret };
+	struct open_conn o = { .engine = e ? e : s->session->engine, .attr = *attr, .ret = ret };
 	int rc = lt_sync_run_at(s->session, o.engine, open_conn, s, &o);
 
 	return rc ? rc : o.err;
 }
 
-/* Tells the mounts if the first connection has become silent, or the last one is no more. */
-void lt_server_on_away(void *ctx, bool silent, const char *why)
-{
-	struct lt_silence *of = ctx;
-	struct lt_server *s = of->server;
-	bool any = false;
-
-	of->silent = silent;
-	for (size_t i = 0; i < ARRAY_SIZE(s->silence); i++)
-		any |= s->silence[i].silent;
-	if (any == s->is_away)
-		return;
-	s->is_away = any;
-	list_for_each(node, &s->mounts) {
-		struct leat *m = list_entry(node, struct leat, link);
-
-		m->away(m->away_ctx, any, why);
-	}
-}
-
-static struct lt_silence *silence_of(struct lt_server *s, const struct rpcrdma_clnt *c)
-{
-	unsigned i = 0;
-
-	while (i < LT_CONN_OTHER && s->clnt[i] != c)
-		i++;
-	return &s->silence[i];
-}
-
 static void close_conn(void *of, void *arg)
 {
-	struct lt_silence *silence = silence_of(of, arg);
+	struct lt_server *s = of;
+	bool ours = rpcrdma_clnt_engine(arg) == s->session->engine;
+	struct lt_silence *silence = ours ? silence_of(s, arg) : NULL;
 
 	rpcrdma_clnt_destroy(arg);
+	if (!silence)
+		return;
+	silence->clnt = NULL;
 	if (silence->silent)
-		lt_server_on_away(silence, false, "");
+		on_away(silence, false, "");
 }
 
 void lt_server_close(struct lt_server *s, struct rpcrdma_clnt *c)

@@ -13,15 +13,19 @@
 /* Does the server owe replies on this connection? The context of rpcrdma_clnt_attr.away. */
 struct lt_silence {
 	struct lt_server *server;
+	const struct rpcrdma_clnt *clnt; /* NULL: not in use */
 	bool silent;
 };
+
+/* Connections at a time: those of calls, one that may replace the first, and those to other services */
+#define LT_SILENCES (LT_CONNS_MAX + 4)
 
 #define LT_CONN_OTHER LT_CONNS_MAX /* index of a connection to another service of the server: MOUNT, rpcbind */
 
 struct lt_server {
 	struct list link;                  /* in session->servers, once it is connected */
 	struct leat_session *session;
-	unsigned refs;                     /* mounts, and the one that connects */
+	unsigned refs;                     /* mounts, also those that connect */
 
 	/* set while it connects, constant afterwards */
 	struct lt_url url;                 /* of the first mount; its path is not used */
@@ -42,7 +46,7 @@ struct lt_server {
 	struct list mounts;                /* struct leat */
 	unsigned clnt_next;
 	bool is_away;                      /* the mounts have been told; a connection is silent */
-	struct lt_silence silence[LT_CONNS_MAX + 1];
+	struct lt_silence silence[LT_SILENCES];
 };
 
 /** lt_server_get - finds the connected server of @s that serves @u, or creates one without connections
@@ -62,13 +66,12 @@ void lt_server_share(struct lt_server *s);
 /** lt_server_put - drops a reference; the last one closes the connections. NULL is fine. */
 void lt_server_put(struct lt_server *s);
 
-/** lt_server_on_away - rpcrdma_clnt_attr.away of connections on the session's engine; @ctx: of server->silence */
-void lt_server_on_away(void *ctx, bool silent, const char *why);
-
 /** lt_server_engine - the engine for connection @index; NULL: the session's */
 struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned index);
 
-/** lt_server_open - rpcrdma_clnt_create() for connection @index, or LT_CONN_OTHER, on the thread of its engine */
+/** lt_server_open - rpcrdma_clnt_create() for connection @index, or LT_CONN_OTHER, on the thread of its engine
+ * @attr: lt_server_open() sets `away` and its context
+ */
 must_check int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_clnt_attr *attr,
 			      struct rpcrdma_clnt **ret);
 

@@ -142,6 +142,24 @@ void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next)
 		lt_call_start_acl(&op->call, proc, &op->args, &op->res, call_done);
 }
 
+/* Its results have no status that asks for a retry. */
+static void other_done(struct rpcrdma_call *rpc, int err)
+{
+	struct lt_call *c = lt_call_ended(rpc, &err);
+	struct lt_op *op = container_of(c, struct lt_op, call);
+
+	if (err)
+		lt_task_explain(&op->task, err, NULL, "%s", lt_call_cause(c));
+	op->next(op, err);
+}
+
+void lt_op_call_other(struct lt_op *op, uint32_t prog, uint32_t vers, uint32_t proc, xdrproc_t decode, void *res,
+		      uint32_t reply_max, lt_op_step next)
+{
+	if (may_call(op, next))
+		lt_call_start_other(&op->call, prog, vers, proc, decode, res, reply_max, other_done);
+}
+
 void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next)
 {
 	if (may_call(op, next))

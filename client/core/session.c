@@ -24,7 +24,6 @@
 #include <sys/mman.h>
 
 #include "io.h"
-#include "lt_server.h"
 #include "rpcrdma_lab.h"
 #include "session.h"
 #include "sync.h"
@@ -152,22 +151,13 @@ bool lt_session_is_serving(const struct leat_session *s)
 	return serving == s;
 }
 
-/* Its next reply runs a callback of the program: leat_set_away(). */
-static bool is_any_server_away(const struct leat_session *s)
-{
-	list_for_each(node, &s->servers)
-		if (list_entry(node, struct lt_server, link)->is_away)
-			return true;
-	return false;
-}
-
 bool lt_session_visit(struct leat_session *s, const struct leat_session **ret_serves)
 {
 	static const bool once = true;
 
 	if (!rpcrdma_engine_enter(s->engine))
 		return false;
-	if (is_any_server_away(s)) {
+	if (s->servers_away) { /* the next reply runs a callback of the program: leat_set_away() */
 		rpcrdma_engine_leave(s->engine);
 		return false;
 	}
@@ -252,10 +242,10 @@ int leat_service_start(struct leat_session *s)
 		return -EDEADLK;
 	s->service_stop = false;
 	atomic_store(&s->has_service, true);
-	rc = pthread_create(&s->service, NULL, service_main, s);
+	rc = lt_thread_create(&s->service, service_main, s);
 	if (rc)
 		atomic_store(&s->has_service, false);
-	return -rc;
+	return rc;
 }
 
 void leat_service_stop(struct leat_session *s)

@@ -37,6 +37,7 @@ struct leat_session {
 	/* owner's thread only */
 	struct list servers;               /* struct lt_server */
 	unsigned mounts;
+	unsigned servers_away;             /* those that do not reply: their next reply runs leat_set_away()'s function */
 	bool in_callback;
 	bool in_cancel;                    /* tasks that end do so by a message */
 	struct lt_subreq *free_subreqs;

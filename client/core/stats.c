@@ -55,9 +55,10 @@ size_t leat_stats(struct leat *m, uint64_t *values, size_t n)
 int leat_stat_value(struct leat *m, const char *name, uint64_t *ret)
 {
 	uint64_t v[COUNTERS];
+	int rc = m ? lt_session_check(m->session) : -EINVAL;
 
-	if (!m)
-		return -EINVAL;
+	if (rc)
+		return rc;
 	for (size_t i = 0; i < COUNTERS; i++) {
 		if (!strcmp(names[i], name)) {
 			leat_stats(m, v, COUNTERS);

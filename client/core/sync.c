@@ -29,8 +29,10 @@ static void wait_done(void *arg, int64_t result)
 
 	w->result = result;
 	w->done = true;
-	if (w->service)
-		sem_post(&w->ended); /* the waiter may end before this returns */
+	if (!w->service)
+		return;
+	atomic_store_explicit(&w->posted, true, memory_order_release);
+	sem_post(&w->ended); /* the waiter may end before this returns */
 }
 
 /* A callback must not wait: it runs on the thread that would have to end the wait. */
@@ -47,6 +49,7 @@ static void init_wait(struct lt_wait *w, struct leat_session *s, bool elsewhere)
 	w->done = w->interrupted = false;
 	w->service = elsewhere;
 	w->seen = false;
+	atomic_init(&w->posted, false);
 	if (elsewhere)
 		sem_init(&w->ended, 0, 0);
 }
@@ -106,7 +109,7 @@ static bool await_service(struct lt_wait *w, uint64_t until_ns)
 	while (!w->seen) {
 		int rc = until_ns ? sem_clockwait(&w->ended, CLOCK_MONOTONIC, &until) : sem_wait(&w->ended);
 
-		w->seen = !rc;
+		w->seen = !rc && atomic_load_explicit(&w->posted, memory_order_acquire);
 		if (rc && errno == ETIMEDOUT)
 			return false;
 	}

@@ -19,6 +19,7 @@ struct lt_wait {
 	bool interrupted;   /* owner's thread, until done: cancelled by leat_interrupt() */
 	int64_t result;
 	sem_t ended;
+	atomic_bool posted; /* set before `ended`: the thread sanitizer does not know sem_clockwait() */
 	bool seen;          /* the waiter's: `ended` has been taken */
 };
 

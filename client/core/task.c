@@ -158,21 +158,27 @@ bool lt_task_has_data(const struct lt_task *t, const void *arg)
 
 size_t lt_task_cancel(struct leat *m, bool (*match)(const struct lt_task *t, const void *arg), const void *arg)
 {
-	struct list *node = m->tasks.next;
+	struct list chosen;
 	size_t n = 0;
 
-	while (node != &m->tasks) {
+	/* apart from the others first: cancelling one may end others, and change the list */
+	list_init(&chosen);
+	list_for_each_safe(node, &m->tasks) {
 		struct lt_task *t = list_entry(node, struct lt_task, link);
 
-		node = node->next;
 		if (t->cancelled || t->ended || (match && !match(t, arg)))
 			continue;
-		/* At the end of the list, cancelled tasks do not lengthen the search. The end of a call may let
-		 * others of the list end, so the search begins again. */
+		list_del(&t->link);
+		list_add_tail(&chosen, &t->link);
+	}
+	while (!list_is_empty(&chosen)) {
+		struct lt_task *t = list_entry(chosen.next, struct lt_task, link);
+
 		list_del(&t->link);
 		list_add_tail(&m->tasks, &t->link);
+		if (t->cancelled || t->ended)
+			continue;
 		cancel_task(t);
-		node = m->tasks.next;
 		n++;
 	}
 	return n;

@@ -345,8 +345,10 @@ static void change_dir(void *of, void *arg)
 
 int leat_fchdir(struct leat *m, const struct leat_file *dir)
 {
-	if (!m)
-		return -EINVAL;
+	int rc = m ? lt_session_check(m->session) : -EINVAL;
+
+	if (rc)
+		return rc;
 	if (dir && !dir->is_dir)
 		return -ENOTDIR;
 	return lt_sync_run(m->session, change_dir, m, &dir);

@@ -431,8 +431,11 @@ int leat_readdir(struct leat_dir *d, const struct leat_dirent **ret)
 
 int leat_rewinddir(struct leat_dir *d)
 {
-	if (!d)
-		return -EBADF;
+	struct leat *m;
+	int rc = find_mount(d, &m);
+
+	if (rc)
+		return rc;
 	if (atomic_load(&d->reading))
 		return -EBUSY;
 	clear_page(d, 0);

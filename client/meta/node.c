@@ -240,6 +240,7 @@ ssize_t leat_node_export(const struct leat_node *n, void *buf, size_t cap)
 	struct wire_put p;
 	struct leat *m;
 	size_t len;
+	int rc;
 
 	if (!n)
 		return -EINVAL;
@@ -247,6 +248,9 @@ ssize_t leat_node_export(const struct leat_node *n, void *buf, size_t cap)
 	len = EXPORT_BYTES(n->fh_len);
 	if (!m)
 		return -ESTALE;
+	rc = lt_session_check(m->session);
+	if (rc)
+		return rc;
 	if (!cap)
 		return (ssize_t)len;
 	if (!buf || cap < len)
@@ -291,6 +295,8 @@ int leat_node_import(struct leat *m, const void *buf, size_t len, struct leat_no
 
 	if (!m || (!buf && len) || !ret_node)
 		return -EINVAL;
-	rc = parse_export(m, buf, len, &fh);
+	rc = lt_session_check(m->session);
+	if (!rc)
+		rc = parse_export(m, buf, len, &fh);
 	return rc ? rc : create_node(m, &fh, 0, "(imported node)", ret_node);
 }

@@ -32,6 +32,7 @@
  * tried after that. A server must not be able to delay a mount by listing unreachable addresses. */
 #define UPGRADE_MS 3000u
 #define UPGRADES_MS 6000u
+#define CONNECT_MS 10000u
 #define WHY_BYTES sizeof(((struct lt_refused *)0)->why)
 /* Length of a reason in LEAT_TEXT_CHOSEN, which has room for two; LEAT_TEXT_REFUSED has the full text. */
 #define WHY_CHOSEN 105
@@ -138,20 +139,19 @@ static int create_clnt(struct lt_server *s, unsigned index, const struct rpcrdma
 		/* the user chose the path of a local:// URL; that of leat:// came from a server */
 		.check_socket = s->url.scheme == LT_SCHEME_LEAT,
 		.socket_uid = s->url.socket_uid,
-		.away = s->watched && !lt_server_engine(s, index) ? lt_server_on_away : NULL,
-		.ctx = &s->silence[index],
 	};
 
 	return lt_server_open(s, index, &attr, ret);
 }
 
 int lt_choose_open(struct lt_server *s, unsigned index, const struct rpcrdma_addr *addr, uint32_t prog, uint32_t vers,
-		   struct rpcrdma_clnt **ret, char *why, size_t cap)
+		   uint32_t patience_ms, struct rpcrdma_clnt **ret, char *why, size_t cap)
 {
 	struct lt_rpc rpc = LT_RPC(prog, vers, 0, lt_call_xdr_nothing, NULL, lt_call_xdr_nothing, NULL, 0);
 	struct rpcrdma_clnt *c = NULL;
-	int rc = create_clnt(s, index, addr, MIN(s->url.timeo_ms, 10000u), &c);
+	int rc = create_clnt(s, index, addr, MIN(patience_ms ? patience_ms : s->url.timeo_ms, CONNECT_MS), &c);
 
+	rpc.patience_ms = patience_ms;
 	if (!rc)
 		rc = lt_sync_rpc(s, c, &rpc);
 	if (rc) {
@@ -376,7 +376,7 @@ int lt_choose_connect(struct lt_server *s, char *why, size_t cap)
 	int rc;
 
 	snprintf(s->name, sizeof(s->name), "unknown NFS server");
-	rc = lt_choose_open(s, 0, &s->addr, NFS_PROGRAM, NFS_V3, &s->clnt[0], why, cap);
+	rc = lt_choose_open(s, 0, &s->addr, NFS_PROGRAM, NFS_V3, 0, &s->clnt[0], why, cap);
 	if (rc)
 		return rc;
 	s->clnts = 1;
@@ -396,7 +396,7 @@ int lt_choose_connect(struct lt_server *s, char *why, size_t cap)
 int lt_choose_more(struct lt_server *s, char *why, size_t cap)
 {
 	while (s->clnts < s->url.conns) {
-		int rc = lt_choose_open(s, s->clnts, &s->addr, NFS_PROGRAM, NFS_V3, &s->clnt[s->clnts], why,
+		int rc = lt_choose_open(s, s->clnts, &s->addr, NFS_PROGRAM, NFS_V3, 0, &s->clnt[s->clnts], why,
 					cap);
 
 		if (rc)

@@ -28,8 +28,9 @@ must_check int lt_choose_more(struct lt_server *s, char *why, size_t cap);
 
 /** lt_choose_open - opens one connection to @addr and verifies it with a NULL call of @prog
  * @index: which connection of the server it will be; LT_CONN_OTHER: to another service
+ * @patience_ms: at most this for the connection, and for the call; 0: timeo of the server's first mount
  * Return: 0 or -errno; close it with lt_server_close(). */
 must_check int lt_choose_open(struct lt_server *s, unsigned index, const struct rpcrdma_addr *addr, uint32_t prog,
-			      uint32_t vers, struct rpcrdma_clnt **ret, char *why, size_t cap);
+			      uint32_t vers, uint32_t patience_ms, struct rpcrdma_clnt **ret, char *why, size_t cap);
 
 #endif

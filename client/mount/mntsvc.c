@@ -48,13 +48,13 @@ static bool_t xdr_pmap_args(XDR *xdrs, struct pmap_args *a)
 }
 
 /* Opens a connection to another port of the server, for MOUNT or rpcbind. */
-static int open_elsewhere(struct leat *m, uint16_t port, uint32_t prog, uint32_t vers, struct rpcrdma_clnt **ret,
-			  char *why, size_t cap)
+static int open_elsewhere(struct leat *m, uint16_t port, uint32_t prog, uint32_t vers, uint32_t patience_ms,
+			  struct rpcrdma_clnt **ret, char *why, size_t cap)
 {
 	struct rpcrdma_addr addr = { .transport = RPCRDMA_TCP, .port = port };
 
 	memcpy(addr.host, m->url.host, sizeof(addr.host));
-	return lt_choose_open(m->server, LT_CONN_OTHER, &addr, prog, vers, ret, why, cap);
+	return lt_choose_open(m->server, LT_CONN_OTHER, &addr, prog, vers, patience_ms, ret, why, cap);
 }
 
 /* Asks rpcbind for the port of the MOUNT service. */
@@ -69,7 +69,7 @@ static int find_port(struct leat *m, uint16_t *ret, char *why, size_t cap)
 	char detail[400];
 	int rc;
 
-	rc = open_elsewhere(m, PMAP_PORT, PMAP_PROG, PMAP_VERS, &c, detail, sizeof(detail));
+	rc = open_elsewhere(m, PMAP_PORT, PMAP_PROG, PMAP_VERS, 0, &c, detail, sizeof(detail));
 	if (rc) {
 		snprintf(why, cap, "no MOUNT service on the NFS port, and rpcbind does not tell "
 			 "where it is: %.300s; mountport=N would", detail);
@@ -119,7 +119,7 @@ static int find_service(struct leat *m, struct rpcrdma_clnt **ret, char *why, si
 		snprintf(why, cap, "mountport=: a local URL names no host to have such a port");
 		return -EINVAL;
 	}
-	rc = open_elsewhere(m, port, MOUNT_PROGRAM, MOUNT_V3, ret, why, cap);
+	rc = open_elsewhere(m, port, MOUNT_PROGRAM, MOUNT_V3, 0, ret, why, cap);
 	if (!rc)
 		m->mnt_port = port;
 	return rc;
@@ -271,7 +271,7 @@ void lt_mntsvc_umount(struct leat *m, uint64_t until_ns)
 	if (until_ns)
 		rpc.patience_ms = (uint32_t)MIN((until_ns - now_ns) / NS_PER_MS, (uint64_t)rpc.patience_ms);
 	c = m->server->clnt[0];
-	if (m->mnt_port && open_elsewhere(m, m->mnt_port, MOUNT_PROGRAM, MOUNT_V3, &c, why, sizeof(why)))
+	if (m->mnt_port && open_elsewhere(m, m->mnt_port, MOUNT_PROGRAM, MOUNT_V3, rpc.patience_ms, &c, why, sizeof(why)))
 		return;
 	(void)lt_sync_rpc(m->server, c, &rpc); /* the server's list is informative only */
 	if (m->mnt_port)

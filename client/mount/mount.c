@@ -276,6 +276,10 @@ int leat_session_mount(struct leat_session *s, const char *url, const struct lea
 
 	lt_thread_error()[0] = '\0';
 	rc = lt_session_check(s);
+	if (!rc && s->is_private) { /* it would end with the other mount */
+		strcpy(why, "the session is that of leat_mount() for one mount");
+		rc = -EINVAL;
+	}
 	if (rc)
 		return tell_mount(url, rc, why);
 	if (!opts)

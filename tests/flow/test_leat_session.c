@@ -176,7 +176,7 @@ static void conflicts(void **state)
 	static const char *const names[] = { "poll", "spin", "unsafe_inv", "registration", "threads" };
 	static const struct { const char *name, *value; } named[] = { { "capture", "none.pcap" }, { "reg_cost", "1us" } };
 	struct leat_session *s;
-	struct leat *m = NULL;
+	struct leat *m = NULL, *own;
 	char url[256];
 
 	(void)state;
@@ -200,6 +200,11 @@ static void conflicts(void **state)
 	assert_int_equal(leat_session_mount(s, url, NULL, &m), -EINVAL);
 	assert_int_equal(leat_session_mount(s, "tcp://127.0.0.1:1/x", NULL, &m), -ECONNREFUSED);
 	assert_int_equal(leat_session_mount(NULL, flow.local_url, NULL, &m), -EINVAL);
+	/* a private session ends with its only mount */
+	own = leat_flow_mount(flow.local_url, NULL);
+	assert_int_equal(leat_session_mount(leat_session(own), flow.local_url, NULL, &m), -EINVAL);
+	assert_non_null(strstr(leat_error(NULL), "session"));
+	leat_umount(own);
 	assert_null(m);
 	/* what failed has left nothing behind */
 	assert_int_equal(leat_session_free(s), 0);
@@ -359,7 +364,9 @@ static int use_in_child(struct leat *m, struct leat_file *f, struct leat_dir *d,
 	struct count c = { 0 };
 	struct leat_cb cb = { count_fn, &c, count_free };
 	const struct leat_dirent *e;
+	struct leat_node *n2;
 	struct leat *own;
+	uint64_t calls;
 	struct stat st;
 	char buf[16];
 	void *mem;
@@ -370,7 +377,11 @@ static int use_in_child(struct leat *m, struct leat_file *f, struct leat_dir *d,
 	CHECK(leat_aio_pread(f, buf, sizeof(buf), 0, cb) == -EOWNERDEAD && c.free == 2);
 	CHECK(leat_read(f, buf, sizeof(buf)) == -EOWNERDEAD);
 	CHECK(leat_readdir(d, &e) == -EOWNERDEAD);
+	CHECK(leat_rewinddir(d) == -EOWNERDEAD && leat_fchdir(m, f) == -EOWNERDEAD);
+	CHECK(leat_stat_value(m, "calls", &calls) == -EOWNERDEAD);
 	CHECK(leat_node_getattr(n, "", &st) == -EOWNERDEAD);
+	CHECK(leat_node_export(n, buf, sizeof(buf)) == -EOWNERDEAD && leat_node_export(n, NULL, 0) == -EOWNERDEAD);
+	CHECK(leat_node_import(m, buf, sizeof(buf), &n2) == -EOWNERDEAD);
 	CHECK(leat_buf_alloc(leat_session(m), 4096, &mem) == -EOWNERDEAD);
 	CHECK(leat_fd(leat_session(m)) == -EOWNERDEAD && leat_poll(leat_session(m), 0) == -EOWNERDEAD);
 	CHECK(leat_service_start(leat_session(m)) == -EOWNERDEAD);

@@ -85,7 +85,7 @@ bool leat_admits_away(struct leat *m)
 	while (!lt_session_visit(m->session, &serves))
 		sched_yield();
 	assert_true(lt_session_is_serving(m->session));
-	m->server->is_away = true;
+	m->session->servers_away = 1;
 	lt_session_leave(m->session, serves);
 	assert_false(lt_session_is_serving(m->session));
 	admits = lt_session_visit(m->session, &serves);

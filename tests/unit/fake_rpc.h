@@ -38,10 +38,13 @@ struct fake {
 	bool early;                               /* answered at once, but told later */
 	bool silent;                              /* no call is answered */
 	bool unsent;                              /* calls wait at the client */
+	struct rpcrdma_clnt *created;             /* by rpcrdma_clnt_create(), which else fails */
 	int next_fails;                           /* cancelling a call lets the next one fail with this error */
 	/* what happened */
 	unsigned calls, most_waiting, timers_fired;
 	uint64_t last_delay_ns;
+	struct rpcrdma_clnt_attr attr;            /* of the last connection that was created */
+	uint32_t deadline_ms;                     /* of the last call */
 	unsigned by_proc[22];
 	unsigned by_clnt[16];
 	/* private */
@@ -217,9 +220,11 @@ int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr
 			struct rpcrdma_clnt **ret)
 {
 	(void)e;
-	(void)attr;
-	(void)ret;
-	return -EOPNOTSUPP;
+	if (!fake.created)
+		return -EOPNOTSUPP;
+	fake.attr = *attr;
+	*ret = fake.created;
+	return 0;
 }
 
 struct rpcrdma_engine *rpcrdma_clnt_engine(const struct rpcrdma_clnt *c)
@@ -237,6 +242,7 @@ void rpcrdma_clnt_info_sized(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_i
 {
 	(void)c;
 	memset(ret, 0, bytes);
+	ret->state = RPCRDMA_CLNT_UP;
 }
 
 int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
@@ -250,6 +256,7 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 		.err = fake.early ? fake.answer(call) : 0,
 	};
 	fake.calls++;
+	fake.deadline_ms = call->deadline_ms;
 	call->sent = !fake.unsent;
 	fake.by_clnt[c->index]++;
 	if (call->prog == NFS_PROGRAM)

@@ -231,6 +231,62 @@ static void neighbour_fails(void **state)
 	assert_int_equal(c.fn + other.fn, 2);
 }
 
+static unsigned looked;
+
+static bool is_counted(const struct lt_task *t, const void *arg)
+{
+	looked++;
+	return t->cb.user_data == arg;
+}
+
+/* The search looks at each operation once, however many it cancels. */
+static void many(void **state)
+{
+	static struct count others[200], mine;
+
+	(void)state;
+	mine = (struct count){ 0 };
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		others[i] = (struct count){ 0 };
+		assert_int_equal(leat_aio_null(m, counted(&others[i])), 0);
+		assert_int_equal(leat_aio_null(m, (struct leat_cb){ count_fn, &mine, NULL }), 0);
+	}
+	looked = 0;
+	assert_int_equal(lt_task_cancel(m, is_counted, &mine), ARRAY_SIZE(others));
+	assert_int_equal(looked, 2 * ARRAY_SIZE(others));
+	run();
+	assert_int_equal(mine.fn, ARRAY_SIZE(others));
+	assert_int_equal(mine.result, -ECANCELED);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_int_equal(others[i].result, 0);
+}
+
+static void end(struct lt_op *op, int err)
+{
+	lt_op_finish(op, err);
+}
+
+static void call_cancelled(struct lt_op *op, int err)
+{
+	(void)err;
+	op->task.cancelled = true;
+	lt_op_call_other(op, 400000, 1, 1, (xdrproc_t)lt_call_xdr_nothing, NULL, 16, end);
+}
+
+/* An operation that is cancelled when it starts makes no call, whatever the program. */
+static void other_programs(void **state)
+{
+	struct count c = { 0 };
+	struct lt_op *op;
+
+	(void)state;
+	assert_int_equal(lt_op_create(m, "test", NULL, NULL, counted(&c), &op), 0);
+	assert_int_equal(lt_op_submit(op, call_cancelled), 0);
+	run();
+	assert_int_equal(c.result, -ECANCELED);
+	assert_int_equal(fake.calls, 0);
+}
+
 /* A later part may have been written, though its call has failed. */
 static int no_reply(struct rpcrdma_call *call)
 {
@@ -659,6 +715,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(write_with_hole, setup, teardown),
 		cmocka_unit_test_setup_teardown(parts_fail, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbour_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(many, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_programs, setup, teardown),
 		cmocka_unit_test_setup_teardown(write_fails_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(names, setup, teardown),
 		cmocka_unit_test_setup_teardown(jukebox, setup, teardown),

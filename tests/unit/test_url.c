@@ -298,6 +298,8 @@ static void refused_by_name(void **state)
 	}
 	assert_int_equal(set("conns", NULL), -EINVAL);
 	assert_string_equal(leat_error(NULL), "option \"conns\" needs a value");
+	assert_int_equal(set(NULL, "1"), -EINVAL);
+	assert_string_equal(leat_error(NULL), "an option needs a name");
 	assert_int_equal(set("RSIZES", "1"), -EINVAL);
 	assert_string_equal(leat_error(NULL), "unknown option \"RSIZES\" (did you mean \"rsize\"?)");
 	assert_int_equal(set("conect-only", "yes"), -EINVAL);
