@@ -181,6 +181,9 @@ static inline uint64_t rr_spin_learnt(uint64_t spin_ns, uint64_t least_ns, uint6
 	return waited_ns <= most ? MIN(2 * spin_ns, most) : MAX(spin_ns / 2, least_ns);
 }
 
+#define RR_READY_MAX 64        /* events of descriptors in one pass */
+#define RR_YIELD_AFTER_MAX 64u /* of rpcrdma_engine.yield_after */
+
 struct rpcrdma_engine {
 	struct rpcrdma_domain *domain;
 	struct rpcrdma_domain *own_domain; /* the same, if it was created for this engine; else NULL */
@@ -271,6 +274,17 @@ void rr_domain_del_engine(struct rpcrdma_domain *d, struct rpcrdma_engine *e);
 
 /** rr_engine_cq - returns this engine's completion queue on @dev, creating it if necessary */
 must_check int rr_engine_cq(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_cq **ret);
+
+/** rr_engine_run_events - runs the @n events in e->ready; Return: as rpcrdma_engine_poll(), like the next three */
+int rr_engine_run_events(struct rpcrdma_engine *e, int n);
+/** rr_engine_run_cqs - runs the completions of all queues */
+int rr_engine_run_cqs(struct rpcrdma_engine *e);
+/** rr_engine_run_deferred - runs the messages of rr_engine_defer() */
+int rr_engine_run_deferred(struct rpcrdma_engine *e);
+/** rr_engine_run_awake - the pass after a sleep: all but descriptors */
+int rr_engine_run_awake(struct rpcrdma_engine *e);
+/** rr_engine_ring - wakes the engine's thread; any thread */
+void rr_engine_ring(struct rpcrdma_engine *e);
 
 /** rr_engine_defer - runs @msg->fn at the next poll of this (own) engine; for callbacks that must not run
  * inside the call that caused them */
