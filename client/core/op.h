@@ -119,7 +119,6 @@ struct lt_op {
 	struct iovec iov;              /* of the payload of READLINK or SYMLINK */
 
 	/* arguments of the operation; each operation uses some of them */
-	struct leat_file *file;
 	struct leat_file **ret_file;
 	struct leat_dir *dir;
 	struct leat_dir **ret_dir;

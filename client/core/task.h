@@ -18,8 +18,8 @@
 struct lt_task {
 	struct leat *m;
 	struct leat_cb cb;
+	struct leat_file *file;               /* on which it operates, or NULL; by it, leat_aio_close() finds its task */
 	/* for error messages */
-	const struct leat_file *file;         /* that the operation holds, or NULL */
 	const char *verb;                     /* static */
 	const char *path, *path2;             /* valid as long as the task; or NULL */
 	int explained;                        /* the error that `what` and `cause` explain, or 0 */

@@ -59,7 +59,7 @@ static int explain_loss(struct lt_op *op)
 
 static void start_commit(struct lt_op *op, lt_op_step next)
 {
-	struct leat_file *f = op->file;
+	struct leat_file *f = op->task.file;
 
 	op->seq = f->unstable_seq;
 	op->args.commit.file = lt_fh_wire(&f->fh);
@@ -71,7 +71,7 @@ static void start_commit(struct lt_op *op, lt_op_step next)
 /* Evaluates COMMIT: is everything stable that was written before it was sent? */
 static int judge_commit(struct lt_op *op, int err)
 {
-	struct leat_file *f = op->file;
+	struct leat_file *f = op->task.file;
 	const COMMIT3resok *ok = &op->res.commit.COMMIT3res_u.resok;
 
 	if (err == -ECANCELED)
@@ -89,7 +89,7 @@ static int judge_commit(struct lt_op *op, int err)
 
 static void fsync_done(struct lt_op *op, int err)
 {
-	struct leat_file *f = op->file;
+	struct leat_file *f = op->task.file;
 
 	err = judge_commit(op, err);
 	lt_op_finish(op, err);
@@ -99,7 +99,7 @@ static void fsync_done(struct lt_op *op, int err)
 static void fsync_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
-	lt_file_hold(op->file);
+	lt_file_hold(op->task.file);
 	start_commit(op, fsync_done);
 }
 
@@ -117,7 +117,6 @@ int lt_file_op(struct leat_file *f, const char *verb, struct leat_cb cb, struct 
 	rc = lt_op_create(f->m, verb, NULL, NULL, cb, ret);
 	if (rc)
 		return rc;
-	(*ret)->file = f;
 	(*ret)->task.path = f->path;
 	(*ret)->task.file = f;
 	return 0;
@@ -151,13 +150,13 @@ void lt_file_drop(struct leat_file *f)
 
 static void close_finish(struct lt_op *op, int err)
 {
-	struct leat_file *f = op->file;
+	struct leat_file *f = op->task.file;
 	struct lt_fh fh = f->fh;
 
 	/* keep the file's path with the operation, for error messages */
 	op->path2_copy = f->path;
 	f->path = NULL;
-	op->file = NULL;
+	op->task.file = NULL;
 	free_file(f);
 	lt_removed_settle(op, &fh, err);
 }
@@ -169,7 +168,7 @@ static void close_committed(struct lt_op *op, int err)
 
 static void close_idle(struct lt_op *op)
 {
-	struct leat_file *f = op->file;
+	struct leat_file *f = op->task.file;
 
 	if (f->has_unstable)
 		start_commit(op, close_committed);
@@ -181,13 +180,13 @@ static void go_on_closing(struct rpcrdma_msg *msg)
 {
 	struct lt_op *op = container_of(msg, struct lt_op, task.msg);
 
-	op->file->close_op = NULL;
+	op->task.file->close_op = NULL;
 	close_idle(op);
 }
 
 static void close_start(struct lt_op *op, int err)
 {
-	struct leat_file *f = op->file;
+	struct leat_file *f = op->task.file;
 
 	(void)err; /* a first step */
 	f->is_closing = true;
@@ -202,8 +201,8 @@ static void stop_close(struct lt_task *t)
 {
 	struct lt_op *op = container_of(t, struct lt_op, task);
 
-	if (op->file && op->file->close_op == op)
-		(void)lt_task_cancel(t->m, lt_task_is_of_file, op->file);
+	if (op->task.file && op->task.file->close_op == op)
+		(void)lt_task_cancel(t->m, lt_task_is_of_file, op->task.file);
 	else
 		lt_call_cancel(&op->call);
 }
@@ -222,7 +221,7 @@ int leat_aio_close(struct leat_file *f, struct leat_cb cb)
 
 static void setattr_done(struct lt_op *op, int err)
 {
-	struct leat_file *f = op->file;
+	struct leat_file *f = op->task.file;
 
 	lt_op_finish(op, err);
 	lt_file_release(f);
@@ -231,9 +230,9 @@ static void setattr_done(struct lt_op *op, int err)
 static void setattr_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
-	lt_file_hold(op->file);
-	lt_readahead_drop(op->file);
-	op->args.setattr.object = lt_fh_wire(&op->file->fh);
+	lt_file_hold(op->task.file);
+	lt_readahead_drop(op->task.file);
+	op->args.setattr.object = lt_fh_wire(&op->task.file->fh);
 	op->args.setattr.new_attributes = op->sattr;
 	op->args.setattr.guard.check = FALSE;
 	lt_op_call(op, NFSPROC3_SETATTR, setattr_done);
@@ -287,7 +286,7 @@ int leat_aio_futimens(struct leat_file *f, const struct timespec times[2], struc
 
 static void fstat_done(struct lt_op *op, int err)
 {
-	struct leat_file *f = op->file;
+	struct leat_file *f = op->task.file;
 
 	if (!err)
 		lt_attr_stat(&op->walk.attr, f->m->rsize, op->ret_st);
@@ -298,8 +297,8 @@ static void fstat_done(struct lt_op *op, int err)
 static void fstat_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
-	lt_file_hold(op->file);
-	op->walk.fh = op->file->fh;
+	lt_file_hold(op->task.file);
+	op->walk.fh = op->task.file->fh;
 	lt_walk_getattr(op, fstat_done);
 }
 

@@ -26,7 +26,7 @@ static int server_has_it(const struct leat_file *f)
 
 static void end(struct lt_op *op, int64_t result)
 {
-	struct leat_file *f = op->file;
+	struct leat_file *f = op->task.file;
 
 	/* a leatd without the program */
 	lt_op_finish(op, result == -EPROTONOSUPPORT ? -EOPNOTSUPP : result);
@@ -45,7 +45,7 @@ static void allocate_part(struct lt_op *op)
 	a->length = op->range_end - a->offset;
 	if (a->change != SPACE_PUNCH)
 		a->length = MIN(a->length, (uint64_t)SPACE_BYTES_MAX);
-	lt_readahead_drop(op->file);
+	lt_readahead_drop(op->task.file);
 	lt_op_call_space(op, SPACEPROC_ALLOCATE, allocated);
 }
 
@@ -65,8 +65,8 @@ static void allocated(struct lt_op *op, int err)
 static void allocate_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
-	lt_file_hold(op->file);
-	op->args.allocate.object = lt_fh_wire(&op->file->fh);
+	lt_file_hold(op->task.file);
+	op->args.allocate.object = lt_fh_wire(&op->task.file->fh);
 	allocate_part(op);
 }
 
@@ -144,8 +144,8 @@ static void found(struct lt_op *op, int err)
 static void seek_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
-	lt_file_hold(op->file);
-	op->args.seek.object = lt_fh_wire(&op->file->fh);
+	lt_file_hold(op->task.file);
+	op->args.seek.object = lt_fh_wire(&op->task.file->fh);
 	lt_op_call_space(op, SPACEPROC_SEEK, found);
 }
 

@@ -27,7 +27,7 @@ static int fix_error(int err)
 
 static void finish(struct lt_op *op, int64_t result)
 {
-	struct leat_file *f = op->file;
+	struct leat_file *f = op->task.file;
 
 	lt_op_finish(op, result);
 	if (f)
@@ -175,26 +175,26 @@ static int convert(struct lt_op *op, const struct leat_acl_entry *v, size_t n)
 /* The walk to a file that is open already */
 static void take_file(struct lt_op *op, int err)
 {
-	lt_file_hold(op->file);
-	op->walk.fh = op->file->fh;
+	lt_file_hold(op->task.file);
+	op->walk.fh = op->task.file->fh;
 	op->walked_next(op, err);
 }
 
 static int submit(struct lt_op *op, lt_op_step walked)
 {
-	if (!op->file)
+	if (!op->task.file)
 		return lt_walk_submit(op, LT_WALK_FOLLOW, walked);
 	op->walked_next = walked;
 	return lt_op_submit(op, take_file);
 }
 
+/* @f: a file that is open, or NULL: the object at @path */
 static int create_acl_op(struct lt_from from, struct leat_file *f, const char *path, const char *verb,
 			 struct leat_cb cb, struct lt_op **ret)
 {
-	struct lt_op *op;
-	int rc;
+	struct lt_op *op = NULL;
+	int rc = f ? lt_file_op(f, verb, cb, &op) : lt_op_create_from(from, verb, path, NULL, cb, &op);
 
-	rc = lt_op_create_from(from, verb, path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->acl = malloc(sizeof(*op->acl));
@@ -203,9 +203,6 @@ static int create_acl_op(struct lt_from from, struct leat_file *f, const char *p
 		return lt_task_refuse(cb, -ENOMEM);
 	}
 	op->call.acl_room = op->acl;
-	op->file = f;
-	if (f)
-		op->task.path = f->path;
 	*ret = op;
 	return 0;
 }

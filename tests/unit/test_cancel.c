@@ -556,6 +556,92 @@ static void closing_behind_others(void **state)
 	assert_true(list_is_empty(&m->files));
 }
 
+/* ---- a close behind each kind of operation ---- */
+
+static char bytes[PART];
+static struct leat_acl_entry acl[3] = {
+	{ .tag = LEAT_ACL_USER_OBJ, .perm = 6 }, { .tag = LEAT_ACL_GROUP_OBJ, .perm = 4 }, { .tag = LEAT_ACL_OTHER },
+};
+
+static int start_pread(struct leat_file *f, struct leat_cb cb)
+{
+	return leat_aio_pread(f, bytes, PART, 0, cb);
+}
+
+static int start_pwrite(struct leat_file *f, struct leat_cb cb)
+{
+	return leat_aio_pwrite(f, bytes, PART, 0, cb);
+}
+
+/* as leat_read() starts it */
+static int start_read(struct leat_file *f, struct leat_cb cb)
+{
+	return lt_readahead_read(f, bytes, PART, 0, cb);
+}
+
+static int start_ftruncate(struct leat_file *f, struct leat_cb cb)
+{
+	return leat_aio_ftruncate(f, 1, cb);
+}
+
+static int start_fallocate(struct leat_file *f, struct leat_cb cb)
+{
+	return leat_aio_fallocate(f, 0, 0, PART, cb);
+}
+
+static int start_seek(struct leat_file *f, struct leat_cb cb)
+{
+	return leat_aio_seek_hole(f, 0, cb);
+}
+
+static int start_fstat(struct leat_file *f, struct leat_cb cb)
+{
+	static struct stat st;
+
+	return leat_aio_fstat(f, &st, cb);
+}
+
+static int start_fchmod(struct leat_file *f, struct leat_cb cb)
+{
+	return leat_aio_fchmod(f, 0600, cb);
+}
+
+static int start_facl_get(struct leat_file *f, struct leat_cb cb)
+{
+	return leat_aio_facl_get(f, acl, ARRAY_SIZE(acl), cb);
+}
+
+static int start_facl_set(struct leat_file *f, struct leat_cb cb)
+{
+	return leat_aio_facl_set(f, acl, ARRAY_SIZE(acl), cb);
+}
+
+static void closing_behind_each(void **state)
+{
+	static int (*const kinds[])(struct leat_file *f, struct leat_cb cb) = {
+		start_pread, start_pwrite, start_read, leat_aio_fsync, start_ftruncate, start_fallocate, start_seek,
+		start_fstat, start_fchmod, start_facl_get, start_facl_set,
+	};
+
+	(void)state;
+	m->server->is_leatd = true;
+	m->url.readahead_bytes = 4 * PART;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct leat_file *f = fake_open(m, O_RDWR);
+		struct count op = { 0 }, c = { 0 };
+
+		fake.silent = true;
+		assert_int_equal(kinds[i](f, counted(&op)), 0);
+		assert_int_equal(fake.count, 1);
+		assert_int_equal(leat_aio_close(f, counted(&c)), 0);
+		cancel_one(&c, 0);
+		assert_int_equal(op.fn, 1);
+		assert_true(op.result == -ECANCELED || op.result == -EINPROGRESS);
+		assert_true(list_is_empty(&m->files));
+		fake.silent = false;
+	}
+}
+
 /* With the service thread, the message of an interruption can come before the start of the call that it is for. */
 static void interrupt_overtakes(void **state)
 {
@@ -725,6 +811,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(interrupted, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing_behind_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(closing_behind_each, setup, teardown),
 		cmocka_unit_test_setup_teardown(interrupt_overtakes, setup, teardown),
 		cmocka_unit_test_setup_teardown(syncing, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_threads, setup, teardown),
