@@ -45,7 +45,7 @@ static void ask(struct lt_op *op, int err)
 	const struct lt_leatd_question *q = op->question;
 
 	(void)err; /* a first step */
-	lt_op_call_other(op, LEAT_CTL, LEAT_CTL_V1, q->proc, q->decode, op->ret_answer, q->reply_max, asked);
+	lt_op_call_ctl(op, q->proc, q->changes, q->decode, op->ret_answer, q->reply_max, asked);
 }
 
 static int submit_ask(struct leat *m, const struct lt_leatd_question *q, union lt_leatd_answer *ret, struct leat_cb cb)
@@ -80,7 +80,7 @@ int leat_server_counters(struct leat *m,
 			 void (*fn)(void *ctx, const char *name, uint64_t value), void *ctx)
 {
 	static const struct lt_leatd_question q = { CTL_STATS, STATS_REPLY_BYTES,
-						    (xdrproc_t)xdr_ctl_stats, "server statistics" };
+						    (xdrproc_t)xdr_ctl_stats, "server statistics", false };
 	union lt_leatd_answer res;
 	int rc = lt_leatd_ask(m, &q, &res);
 
@@ -132,7 +132,7 @@ int leat_server_stats(struct leat *m, struct leat_server_stats *ret)
 int leat_server_listeners(struct leat *m, void (*fn)(void *ctx, const char *url), void *ctx)
 {
 	static const struct lt_leatd_question q = { CTL_INFO, INFO_REPLY_BYTES,
-						    (xdrproc_t)xdr_ctl_info, "server information" };
+						    (xdrproc_t)xdr_ctl_info, "server information", false };
 	union lt_leatd_answer res;
 	int rc = lt_leatd_ask(m, &q, &res);
 
@@ -166,7 +166,7 @@ static int command(struct leat *m, const struct lt_leatd_question *q, char *said
 int leat_server_reload(struct leat *m, char *said, size_t cap)
 {
 	static const struct lt_leatd_question q = { CTL_RELOAD, ANSWER_REPLY_BYTES,
-						    (xdrproc_t)xdr_ctl_answer, "reload" };
+						    (xdrproc_t)xdr_ctl_answer, "reload", true };
 
 	return command(m, &q, said, cap);
 }
@@ -174,7 +174,7 @@ int leat_server_reload(struct leat *m, char *said, size_t cap)
 int leat_server_drain(struct leat *m)
 {
 	static const struct lt_leatd_question q = { CTL_DRAIN, ANSWER_REPLY_BYTES,
-					   (xdrproc_t)xdr_ctl_answer, "drain" };
+					   (xdrproc_t)xdr_ctl_answer, "drain", true };
 
 	return command(m, &q, NULL, 0);
 }

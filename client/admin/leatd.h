@@ -25,6 +25,7 @@ struct lt_leatd_question {
 	uint32_t proc, reply_max; /* reply_max: bytes of the longest reply */
 	xdrproc_t decode;
 	const char *verb; /* for leat_error() */
+	bool changes;     /* as lt_call_changes() */
 };
 
 /** lt_leatd_ask - makes one call without arguments; waits

@@ -143,7 +143,7 @@ static int take_where(const ctl_where *from, struct leat_where **ret)
 int leat_server_where(struct leat *m, struct leat_where **ret)
 {
 	static const struct lt_leatd_question q = { CTL_WHERE, WHERE_REPLY_BYTES,
-						    (xdrproc_t)xdr_ctl_where, "server times" };
+						    (xdrproc_t)xdr_ctl_where, "server times", false };
 	union lt_leatd_answer res;
 	int rc = lt_leatd_ask(m, &q, &res);
 
@@ -194,7 +194,7 @@ static int take_trace(const ctl_trace *from, struct leat_trace **ret)
 int leat_server_pieces(struct leat *m, struct leat_trace **ret)
 {
 	static const struct lt_leatd_question q = { CTL_PIECES, PIECES_REPLY_BYTES,
-						    (xdrproc_t)xdr_ctl_pieces, "pieces" };
+						    (xdrproc_t)xdr_ctl_pieces, "pieces", true };
 	union lt_leatd_answer res;
 	int rc = lt_leatd_ask(m, &q, &res);
 

@@ -3,8 +3,8 @@
  *
  * call.c - starts all NFS calls and converts their results to errnos
  *
- * Operation:  lt_call_start() looks the procedure up in a table of codecs and sizes, picks the next
- *             connection of the handle, and passes the call to librpcrdma. The RPC error or NFS status of
+ * Operation:  lt_call_start() looks the procedure up in a table of codecs, sizes and what else differs, picks the
+ *             next connection of the handle, and passes the call to librpcrdma. The RPC error or NFS status of
  *             the reply becomes an errno.
  *             NFS3ERR_JUKEBOX means that the server did nothing and that the client should retry. The call
  *             is retried after 100 ms, doubling to 5 s, with a new XID because it is a new call. This
@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "cache.h"
 #include "call.h"
+#include "ctl.h"
 #include "handle.h"
 #include "nfs3_names.h"
 #include "nfs_errno.h"
@@ -42,63 +43,62 @@
 #define FH_BYTES (4u + NFS3_FHSIZE)
 #define CREATED_BYTES (STATUS_BYTES + 4u + FH_BYTES + POA_BYTES + WCC_BYTES)
 
-struct proc {
+/* A procedure: all that this file knows of it. */
+struct lt_proc {
 	xdrproc_t encode, decode;
-	size_t res_bytes;
+	size_t res_bytes;   /* of results that begin with a status; 0: they do not */
 	uint32_t reply_max; /* results without payload and without @reply_extra */
+	bool changes;       /* it matters whether the server has executed the call */
 };
 
 #define ACL_BYTES (4u + 2 * 8u + 12u * NFS_ACL_MAX_ENTRIES) /* each call requests one list */
 
-#define PROC(name, max)                                                                        \
-	{ (xdrproc_t)xdr_##name##args, (xdrproc_t)xdr_##name##res, sizeof(name##res), (max) }
+#define CHANGES true
+#define READS false /* or what may as well be done twice: COMMIT */
 
-static const struct proc procs[] = {
-	[NFSPROC3_NULL] = { (xdrproc_t)lt_call_xdr_nothing, (xdrproc_t)lt_call_xdr_nothing, 0, 0 },
-	[NFSPROC3_GETATTR] = PROC(GETATTR3, STATUS_BYTES + FATTR_BYTES),
-	[NFSPROC3_SETATTR] = PROC(SETATTR3, STATUS_BYTES + WCC_BYTES),
-	[NFSPROC3_LOOKUP] = PROC(LOOKUP3, STATUS_BYTES + FH_BYTES + 2 * POA_BYTES),
-	[NFSPROC3_ACCESS] = PROC(ACCESS3, STATUS_BYTES + POA_BYTES + 4),
-	[NFSPROC3_READLINK] = PROC(READLINK3, STATUS_BYTES + POA_BYTES + 4),
-	[NFSPROC3_READ] = PROC(READ3, STATUS_BYTES + POA_BYTES + 12),
-	[NFSPROC3_WRITE] = PROC(WRITE3, STATUS_BYTES + WCC_BYTES + 8 + NFS3_WRITEVERFSIZE),
-	[NFSPROC3_CREATE] = PROC(CREATE3, CREATED_BYTES),
-	[NFSPROC3_MKDIR] = PROC(MKDIR3, CREATED_BYTES),
-	[NFSPROC3_SYMLINK] = PROC(SYMLINK3, CREATED_BYTES),
-	[NFSPROC3_MKNOD] = PROC(MKNOD3, CREATED_BYTES),
-	[NFSPROC3_REMOVE] = PROC(REMOVE3, STATUS_BYTES + WCC_BYTES),
-	[NFSPROC3_RMDIR] = PROC(RMDIR3, STATUS_BYTES + WCC_BYTES),
-	[NFSPROC3_RENAME] = PROC(RENAME3, STATUS_BYTES + 2 * WCC_BYTES),
-	[NFSPROC3_LINK] = PROC(LINK3, STATUS_BYTES + POA_BYTES + WCC_BYTES),
-	[NFSPROC3_READDIR] = PROC(READDIR3, STATUS_BYTES + POA_BYTES + NFS3_COOKIEVERFSIZE + 8),
+#define PROC(name, changes, max)                                                                             \
+	{ (xdrproc_t)xdr_##name##args, (xdrproc_t)xdr_##name##res, sizeof(name##res), (max), changes }
+
+static const struct lt_proc procs[] = {
+	[NFSPROC3_NULL] = { (xdrproc_t)lt_call_xdr_nothing, (xdrproc_t)lt_call_xdr_nothing, 0, 0, READS },
+	[NFSPROC3_GETATTR] = PROC(GETATTR3, READS, STATUS_BYTES + FATTR_BYTES),
+	[NFSPROC3_SETATTR] = PROC(SETATTR3, CHANGES, STATUS_BYTES + WCC_BYTES),
+	[NFSPROC3_LOOKUP] = PROC(LOOKUP3, READS, STATUS_BYTES + FH_BYTES + 2 * POA_BYTES),
+	[NFSPROC3_ACCESS] = PROC(ACCESS3, READS, STATUS_BYTES + POA_BYTES + 4),
+	[NFSPROC3_READLINK] = PROC(READLINK3, READS, STATUS_BYTES + POA_BYTES + 4),
+	[NFSPROC3_READ] = PROC(READ3, READS, STATUS_BYTES + POA_BYTES + 12),
+	[NFSPROC3_WRITE] = PROC(WRITE3, CHANGES, STATUS_BYTES + WCC_BYTES + 8 + NFS3_WRITEVERFSIZE),
+	[NFSPROC3_CREATE] = PROC(CREATE3, CHANGES, CREATED_BYTES),
+	[NFSPROC3_MKDIR] = PROC(MKDIR3, CHANGES, CREATED_BYTES),
+	[NFSPROC3_SYMLINK] = PROC(SYMLINK3, CHANGES, CREATED_BYTES),
+	[NFSPROC3_MKNOD] = PROC(MKNOD3, CHANGES, CREATED_BYTES),
+	[NFSPROC3_REMOVE] = PROC(REMOVE3, CHANGES, STATUS_BYTES + WCC_BYTES),
+	[NFSPROC3_RMDIR] = PROC(RMDIR3, CHANGES, STATUS_BYTES + WCC_BYTES),
+	[NFSPROC3_RENAME] = PROC(RENAME3, CHANGES, STATUS_BYTES + 2 * WCC_BYTES),
+	[NFSPROC3_LINK] = PROC(LINK3, CHANGES, STATUS_BYTES + POA_BYTES + WCC_BYTES),
+	[NFSPROC3_READDIR] = PROC(READDIR3, READS, STATUS_BYTES + POA_BYTES + NFS3_COOKIEVERFSIZE + 8),
 	[NFSPROC3_READDIRPLUS] =
-		PROC(READDIRPLUS3, STATUS_BYTES + POA_BYTES + NFS3_COOKIEVERFSIZE + 8),
-	[NFSPROC3_FSSTAT] = PROC(FSSTAT3, STATUS_BYTES + POA_BYTES + 52),
-	[NFSPROC3_FSINFO] = PROC(FSINFO3, STATUS_BYTES + POA_BYTES + 48),
-	[NFSPROC3_PATHCONF] = PROC(PATHCONF3, STATUS_BYTES + POA_BYTES + 24),
-	[NFSPROC3_COMMIT] = PROC(COMMIT3, STATUS_BYTES + WCC_BYTES + NFS3_WRITEVERFSIZE),
+		PROC(READDIRPLUS3, READS, STATUS_BYTES + POA_BYTES + NFS3_COOKIEVERFSIZE + 8),
+	[NFSPROC3_FSSTAT] = PROC(FSSTAT3, READS, STATUS_BYTES + POA_BYTES + 52),
+	[NFSPROC3_FSINFO] = PROC(FSINFO3, READS, STATUS_BYTES + POA_BYTES + 48),
+	[NFSPROC3_PATHCONF] = PROC(PATHCONF3, READS, STATUS_BYTES + POA_BYTES + 24),
+	[NFSPROC3_COMMIT] = PROC(COMMIT3, READS, STATUS_BYTES + WCC_BYTES + NFS3_WRITEVERFSIZE),
 };
 
-static const struct proc acl_procs[] = {
-	[NFSACLPROC3_GETACL] = PROC(GETACL3, STATUS_BYTES + POA_BYTES + ACL_BYTES),
-	[NFSACLPROC3_SETACL] = PROC(SETACL3, STATUS_BYTES + POA_BYTES),
+static const struct lt_proc acl_procs[] = {
+	[NFSACLPROC3_GETACL] = PROC(GETACL3, READS, STATUS_BYTES + POA_BYTES + ACL_BYTES),
+	[NFSACLPROC3_SETACL] = PROC(SETACL3, CHANGES, STATUS_BYTES + POA_BYTES),
 };
 
-static const struct proc space_procs[] = {
-	[SPACEPROC_ALLOCATE] = PROC(ALLOCATE3, STATUS_BYTES + WCC_BYTES),
-	[SPACEPROC_SEEK] = PROC(SEEK3, STATUS_BYTES + POA_BYTES + 8),
+static const struct lt_proc space_procs[] = {
+	[SPACEPROC_ALLOCATE] = PROC(ALLOCATE3, CHANGES, STATUS_BYTES + WCC_BYTES),
+	[SPACEPROC_SEEK] = PROC(SEEK3, READS, STATUS_BYTES + POA_BYTES + 8),
 };
+
+/* Procedures of a leatd's own state; lt_call_start_ctl() has their codecs. */
+static const struct lt_proc ctl_reads = { .changes = READS }, ctl_changes = { .changes = CHANGES };
 
 static void send_call(struct lt_call *c);
-
-static const struct proc *proc_of(const struct lt_call *c)
-{
-	const struct proc *table = c->rpc.prog == NFSACL_PROGRAM ? acl_procs :
-				   c->rpc.prog == LEAT_SPACE	  ? space_procs :
-								   procs;
-
-	return &table[c->rpc.proc];
-}
 
 static void prepare_lists(struct lt_call *c)
 {
@@ -122,7 +122,7 @@ static void prepare_results(struct lt_call *c)
 {
 	void *res = c->rpc.res;
 
-	memset(res, 0, proc_of(c)->res_bytes);
+	memset(res, 0, c->proc->res_bytes);
 	if (c->rpc.prog == NFSACL_PROGRAM)
 		prepare_lists(c);
 	if (c->rpc.prog != NFS_PROGRAM)
@@ -192,28 +192,14 @@ static bool wait_for_jukebox(struct lt_call *c)
 	return true;
 }
 
-/* The results of every procedure of these programs, except NULL, begin with a status. */
 static bool has_status(const struct lt_call *c)
 {
-	uint32_t prog = c->rpc.prog;
-
-	return (prog == NFS_PROGRAM || prog == NFSACL_PROGRAM || prog == LEAT_SPACE) && proc_of(c)->res_bytes;
+	return c->proc->res_bytes != 0;
 }
 
-/* Does it matter whether the server has executed the call? */
-static bool changes_something(const struct lt_call *c)
+bool lt_call_changes(const struct lt_call *c)
 {
-	static const uint32_t only_reads = 1u << NFSPROC3_NULL | 1u << NFSPROC3_GETATTR | 1u << NFSPROC3_LOOKUP |
-					   1u << NFSPROC3_ACCESS | 1u << NFSPROC3_READLINK | 1u << NFSPROC3_READ |
-					   1u << NFSPROC3_READDIR | 1u << NFSPROC3_READDIRPLUS |
-					   1u << NFSPROC3_FSSTAT | 1u << NFSPROC3_FSINFO | 1u << NFSPROC3_PATHCONF |
-					   1u << NFSPROC3_COMMIT;
-
-	if (c->rpc.prog == NFS_PROGRAM)
-		return !(only_reads >> c->rpc.proc & 1);
-	if (c->rpc.prog == LEAT_SPACE)
-		return c->rpc.proc != SPACEPROC_SEEK;
-	return c->rpc.prog != NFSACL_PROGRAM || c->rpc.proc != NFSACLPROC3_GETACL;
+	return c->proc->changes;
 }
 
 struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
@@ -222,7 +208,7 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 	nfsstat3 status = NFS3_OK;
 
 	c->status = NFS3_OK;
-	if (*err == -ECANCELED && rpc->sent && changes_something(c))
+	if (*err == -ECANCELED && rpc->sent && lt_call_changes(c))
 		*err = -EINPROGRESS;
 	if (!has_status(c))
 		return c;
@@ -343,17 +329,15 @@ void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room)
 	c->fh_room = fh_room;
 }
 
-static void start_call(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc)
+static void start_call(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p)
 {
-	const struct proc *p;
-
 	c->delay_ms = 0;
 	c->cancelled = false;
 	c->give_up_ns = c->m->url.soft ? lt_handle_now(c->m) + c->m->timeo_ms * NS_PER_MS : 0;
 	c->rpc.prog = prog;
 	c->rpc.vers = vers;
 	c->rpc.proc = proc;
-	p = proc_of(c);
+	c->proc = p;
 	c->rpc.encode = p->encode;
 	c->rpc.decode = p->decode;
 	c->rpc.reply_max += p->reply_max;
@@ -372,7 +356,7 @@ void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res
 		.reply_max = reply_extra,
 	};
 	c->done = done;
-	start_call(c, NFS_PROGRAM, NFS_V3, proc);
+	start_call(c, NFS_PROGRAM, NFS_V3, proc, &procs[proc]);
 }
 
 void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
@@ -380,7 +364,7 @@ void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void 
 {
 	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
 	c->done = done;
-	start_call(c, NFSACL_PROGRAM, NFSACL_V3, proc);
+	start_call(c, NFSACL_PROGRAM, NFSACL_V3, proc, &acl_procs[proc]);
 }
 
 void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, void *res,
@@ -388,17 +372,17 @@ void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, voi
 {
 	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
 	c->done = done;
-	start_call(c, LEAT_SPACE, LEAT_SPACE_V1, proc);
+	start_call(c, LEAT_SPACE, LEAT_SPACE_V1, proc, &space_procs[proc]);
 }
 
-void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc,
-			 xdrproc_t decode, void *res, uint32_t reply_max,
-			 lt_call_done done)
+void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t decode, void *res,
+		       uint32_t reply_max, lt_call_done done)
 {
 	c->status = 0;
+	c->proc = changes ? &ctl_changes : &ctl_reads;
 	c->rpc = (struct rpcrdma_call){
-		.prog = prog,
-		.vers = vers,
+		.prog = LEAT_CTL,
+		.vers = LEAT_CTL_V1,
 		.proc = proc,
 		.encode = (xdrproc_t)lt_call_xdr_nothing,
 		.decode = decode,

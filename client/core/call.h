@@ -18,6 +18,7 @@
 #include "space.h"
 
 struct leat;
+struct lt_proc;
 
 /* A file handle that owns its bytes. */
 struct lt_fh {
@@ -61,6 +62,7 @@ typedef void (*lt_call_done)(struct rpcrdma_call *rpc, int err);
 struct lt_call {
 	struct rpcrdma_call rpc;
 	struct leat *m;
+	const struct lt_proc *proc;
 	char *fh_room;     /* memory for a handle in the results: NFS3_FHSIZE bytes */
 	struct lt_acl_room *acl_room; /* memory for lists in the results; NULL: no GETACL */
 	uint32_t status;   /* nfsstat3 of the last reply; 0 if the RPC itself failed */
@@ -111,10 +113,17 @@ void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void 
 void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, void *res,
 			 lt_call_done done);
 
-/** lt_call_start_other - starts a call of another program: no status in its results, no retry */
-void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc,
-			 xdrproc_t decode, void *res, uint32_t reply_max,
-			 lt_call_done done);
+/** lt_call_start_ctl - starts a call of CTL without arguments, to a leatd: no status in its results, no retry
+ * @changes: as lt_call_changes()
+ * @reply_max: bytes of the longest results
+ */
+void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t decode, void *res,
+		       uint32_t reply_max, lt_call_done done);
+
+/** lt_call_changes - does it matter whether the server has executed the call?
+ * False, too, of what may as well be executed twice.
+ */
+bool lt_call_changes(const struct lt_call *c);
 
 /** lt_call_cancel - ends the call that is in progress, if any
  * done() runs before this function returns, or soon afterwards if the call is on a connection of another thread.

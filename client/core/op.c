@@ -143,7 +143,7 @@ void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next)
 }
 
 /* Its results have no status that asks for a retry. */
-static void other_done(struct rpcrdma_call *rpc, int err)
+static void ctl_done(struct rpcrdma_call *rpc, int err)
 {
 	struct lt_call *c = lt_call_ended(rpc, &err);
 	struct lt_op *op = container_of(c, struct lt_op, call);
@@ -153,11 +153,11 @@ static void other_done(struct rpcrdma_call *rpc, int err)
 	op->next(op, err);
 }
 
-void lt_op_call_other(struct lt_op *op, uint32_t prog, uint32_t vers, uint32_t proc, xdrproc_t decode, void *res,
-		      uint32_t reply_max, lt_op_step next)
+void lt_op_call_ctl(struct lt_op *op, uint32_t proc, bool changes, xdrproc_t decode, void *res, uint32_t reply_max,
+		    lt_op_step next)
 {
 	if (may_call(op, next))
-		lt_call_start_other(&op->call, prog, vers, proc, decode, res, reply_max, other_done);
+		lt_call_start_ctl(&op->call, proc, changes, decode, res, reply_max, ctl_done);
 }
 
 void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next)

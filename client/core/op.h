@@ -173,9 +173,9 @@ void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next);
 /** lt_op_call_acl - as lt_op_call(), for NFSACL; lists in results go to op->acl */
 void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next);
 
-/** lt_op_call_other - as lt_op_call(), for a program whose results have no status of NFS; for lt_call_start_other() */
-void lt_op_call_other(struct lt_op *op, uint32_t prog, uint32_t vers, uint32_t proc, xdrproc_t decode, void *res,
-		      uint32_t reply_max, lt_op_step next);
+/** lt_op_call_ctl - as lt_op_call(), for lt_call_start_ctl() */
+void lt_op_call_ctl(struct lt_op *op, uint32_t proc, bool changes, xdrproc_t decode, void *res, uint32_t reply_max,
+		    lt_op_step next);
 
 /** lt_op_call_space - as lt_op_call(), for SPACE of a leatd */
 void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next);

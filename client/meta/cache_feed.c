@@ -172,45 +172,43 @@ enum feed_kind {
 
 /* A procedure. Arguments begin with the handle of the object, or with its directory and name.
  * @at: offset of what is taken in the results, equal for both outcomes
- * @ours: the procedure changes its object
  */
 struct row {
 	enum feed_kind kind;
-	bool ours;
 	size_t at;
 };
 
-#define ROW(proc, member, kind, ours) { kind, ours, offsetof(proc##res, proc##res_u.resok.member) }
+#define ROW(proc, member, kind) { kind, offsetof(proc##res, proc##res_u.resok.member) }
 
 static const struct row rows[] = {
-	[NFSPROC3_GETATTR] = ROW(GETATTR3, obj_attributes, FEED_FATTR, false),
-	[NFSPROC3_SETATTR] = ROW(SETATTR3, obj_wcc, FEED_WCC, true),
-	[NFSPROC3_LOOKUP] = { FEED_LOOKUP, false, 0 },
-	[NFSPROC3_ACCESS] = ROW(ACCESS3, obj_attributes, FEED_ATTR, false),
-	[NFSPROC3_READLINK] = ROW(READLINK3, symlink_attributes, FEED_ATTR, false),
-	[NFSPROC3_READ] = ROW(READ3, file_attributes, FEED_ATTR, false),
-	[NFSPROC3_WRITE] = ROW(WRITE3, file_wcc, FEED_WCC, true),
-	[NFSPROC3_CREATE] = ROW(CREATE3, obj, FEED_MADE, true),
-	[NFSPROC3_MKDIR] = ROW(MKDIR3, obj, FEED_MADE, true),
-	[NFSPROC3_SYMLINK] = ROW(SYMLINK3, obj, FEED_MADE, true),
-	[NFSPROC3_MKNOD] = ROW(MKNOD3, obj, FEED_MADE, true),
-	[NFSPROC3_REMOVE] = ROW(REMOVE3, dir_wcc, FEED_REMOVED, true),
-	[NFSPROC3_RMDIR] = ROW(RMDIR3, dir_wcc, FEED_REMOVED, true),
-	[NFSPROC3_RENAME] = { FEED_RENAME, true, 0 },
-	[NFSPROC3_LINK] = { FEED_LINK, true, 0 },
-	[NFSPROC3_READDIR] = ROW(READDIR3, dir_attributes, FEED_ATTR, false),
-	[NFSPROC3_READDIRPLUS] = { FEED_READDIRPLUS, false, 0 },
-	[NFSPROC3_COMMIT] = ROW(COMMIT3, file_wcc.after, FEED_ATTR, false),
+	[NFSPROC3_GETATTR] = ROW(GETATTR3, obj_attributes, FEED_FATTR),
+	[NFSPROC3_SETATTR] = ROW(SETATTR3, obj_wcc, FEED_WCC),
+	[NFSPROC3_LOOKUP] = { FEED_LOOKUP, 0 },
+	[NFSPROC3_ACCESS] = ROW(ACCESS3, obj_attributes, FEED_ATTR),
+	[NFSPROC3_READLINK] = ROW(READLINK3, symlink_attributes, FEED_ATTR),
+	[NFSPROC3_READ] = ROW(READ3, file_attributes, FEED_ATTR),
+	[NFSPROC3_WRITE] = ROW(WRITE3, file_wcc, FEED_WCC),
+	[NFSPROC3_CREATE] = ROW(CREATE3, obj, FEED_MADE),
+	[NFSPROC3_MKDIR] = ROW(MKDIR3, obj, FEED_MADE),
+	[NFSPROC3_SYMLINK] = ROW(SYMLINK3, obj, FEED_MADE),
+	[NFSPROC3_MKNOD] = ROW(MKNOD3, obj, FEED_MADE),
+	[NFSPROC3_REMOVE] = ROW(REMOVE3, dir_wcc, FEED_REMOVED),
+	[NFSPROC3_RMDIR] = ROW(RMDIR3, dir_wcc, FEED_REMOVED),
+	[NFSPROC3_RENAME] = { FEED_RENAME, 0 },
+	[NFSPROC3_LINK] = { FEED_LINK, 0 },
+	[NFSPROC3_READDIR] = ROW(READDIR3, dir_attributes, FEED_ATTR),
+	[NFSPROC3_READDIRPLUS] = { FEED_READDIRPLUS, 0 },
+	[NFSPROC3_COMMIT] = ROW(COMMIT3, file_wcc.after, FEED_ATTR),
 };
 
 static const struct row acl_rows[] = {
-	[NFSACLPROC3_GETACL] = ROW(GETACL3, obj_attributes, FEED_ATTR, false),
-	[NFSACLPROC3_SETACL] = ROW(SETACL3, obj_attributes, FEED_ATTR, true),
+	[NFSACLPROC3_GETACL] = ROW(GETACL3, obj_attributes, FEED_ATTR),
+	[NFSACLPROC3_SETACL] = ROW(SETACL3, obj_attributes, FEED_ATTR),
 };
 
 static const struct row space_rows[] = {
-	[SPACEPROC_ALLOCATE] = ROW(ALLOCATE3, obj_wcc, FEED_WCC, true),
-	[SPACEPROC_SEEK] = ROW(SEEK3, obj_attributes, FEED_ATTR, false),
+	[SPACEPROC_ALLOCATE] = ROW(ALLOCATE3, obj_wcc, FEED_WCC),
+	[SPACEPROC_SEEK] = ROW(SEEK3, obj_attributes, FEED_ATTR),
 };
 
 static const struct row *row_of(const struct lt_call *call)
@@ -282,7 +280,7 @@ void lt_cache_reply(struct lt_call *call, int err)
 	const struct feed f = {
 		.c = m->cache,
 		.now = m->cache ? lt_handle_now(m) : 0,
-		.call = { call->stamp, call->sent_ns, row->ours },
+		.call = { call->stamp, call->sent_ns, lt_call_changes(call) },
 		.failed = err != 0,
 		.ok = !err && call->status == NFS3_OK,
 	};
@@ -295,6 +293,6 @@ void lt_cache_reply(struct lt_call *call, int err)
 		memcpy(&fh, call->rpc.args, sizeof(fh)); /* all arguments begin with a handle */
 		lt_cache_doubt(m->cache, fh);
 	}
-	if (!err || row->ours)
+	if (!err || f.call.ours)
 		feed(&f, row, call);
 }

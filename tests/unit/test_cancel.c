@@ -7,6 +7,7 @@
  */
 #include "fake_rpc.h"
 #include "io.h"
+#include "leat_admin.h"
 #include "leat_count.h"
 #include "readahead.h"
 
@@ -270,7 +271,7 @@ static void call_cancelled(struct lt_op *op, int err)
 {
 	(void)err;
 	op->task.cancelled = true;
-	lt_op_call_other(op, 400000, 1, 1, (xdrproc_t)lt_call_xdr_nothing, NULL, 16, end);
+	lt_op_call_ctl(op, 1, false, (xdrproc_t)lt_call_xdr_nothing, NULL, 16, end);
 }
 
 /* An operation that is cancelled when it starts makes no call, whatever the program. */
@@ -468,6 +469,79 @@ static void interrupted(void **state)
 	during = interrupt;
 	assert_int_equal(leat_mkdir(m, "/a/d", 0700), -EINPROGRESS);
 	assert_int_equal(fake.by_proc[NFSPROC3_MKDIR], 2);
+}
+
+/* Interrupts @call, whose request the server has not answered. */
+static int interrupt_admin(int (*call)(void))
+{
+	struct count c = { 0 };
+	int rc;
+
+	during = interrupt;
+	assert_int_equal(leat_aio_null(m, counted(&c)), 0); /* the server answers this one first */
+	rc = call();
+	assert_int_equal(c.result, 0);
+	return rc;
+}
+
+static void ignore_counter(void *ctx, const char *name, uint64_t value)
+{
+	(void)ctx;
+	(void)name;
+	(void)value;
+}
+
+static void ignore_listener(void *ctx, const char *url)
+{
+	(void)ctx;
+	(void)url;
+}
+
+static int ask_counters(void)
+{
+	return leat_server_counters(m, ignore_counter, NULL);
+}
+
+static int ask_listeners(void)
+{
+	return leat_server_listeners(m, ignore_listener, NULL);
+}
+
+static int ask_where(void)
+{
+	struct leat_where *w;
+
+	return leat_server_where(m, &w);
+}
+
+static int ask_pieces(void)
+{
+	struct leat_trace *t;
+
+	return leat_server_pieces(m, &t);
+}
+
+static int ask_reload(void)
+{
+	return leat_server_reload(m, NULL, 0);
+}
+
+static int ask_drain(void)
+{
+	return leat_server_drain(m);
+}
+
+/* Only what changes something at a leatd may have changed something. */
+static void interrupted_admin(void **state)
+{
+	(void)state;
+	m->server->is_leatd = true;
+	assert_int_equal(interrupt_admin(ask_counters), -EINTR);
+	assert_int_equal(interrupt_admin(ask_listeners), -EINTR);
+	assert_int_equal(interrupt_admin(ask_where), -EINTR);
+	assert_int_equal(interrupt_admin(ask_pieces), -EINPROGRESS);
+	assert_int_equal(interrupt_admin(ask_reload), -EINPROGRESS);
+	assert_int_equal(interrupt_admin(ask_drain), -EINPROGRESS);
 }
 
 /* ---- files ---- */
@@ -809,6 +883,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(in_callback, setup, teardown),
 		cmocka_unit_test_setup_teardown(sequential, setup, teardown),
 		cmocka_unit_test_setup_teardown(interrupted, setup, teardown),
+		cmocka_unit_test_setup_teardown(interrupted_admin, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing_behind_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing_behind_each, setup, teardown),
