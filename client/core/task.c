@@ -28,10 +28,10 @@
 #include "task.h"
 
 /* Callbacks of the program run on the service thread, but the end of a synchronous call wakes its caller from any
- * thread. */
+ * thread. An internal callback may end a task in its turn, which comes here. */
 static bool ends_elsewhere(const struct lt_task *t)
 {
-	return lt_session_is_visited(t->m->session) && !lt_sync_waits_for(t);
+	return lt_session_is_visited(t->m->session) && !lt_sync_waits_for(t) && !t->internal;
 }
 
 static void run_start(struct rpcrdma_msg *msg)

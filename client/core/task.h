@@ -32,6 +32,7 @@ struct lt_task {
 	bool deferred;                        /* inside start(): its end must wait for a message */
 	bool cancelled;                       /* starts no further call */
 	bool background;                      /* has no caller; leat_umount() cancels it at once */
+	bool internal;                        /* its callback is one of this library: it runs on a visitor, too */
 	bool ended;                           /* a message will run its callback */
 	struct rpcrdma_msg msg;
 };

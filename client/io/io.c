@@ -3,7 +3,7 @@
  *
  * io.c - pread and pwrite: split into several calls in flight, results combined
  *
- * Operation:  lt_io_start() -> start_io() -> issue(): a subrequest is one call. It has at most rsize (wsize)
+ * Operation:  submit_io() -> start_io() -> issue(): a subrequest is one call. It has at most rsize (wsize)
  *             bytes and covers at most LT_IO_PIECE_IOV parts of the caller's memory. If the I/O needs
  *             several subrequests, each ends at a multiple of that size. The payload of the call is the
  *             caller's memory itself: the transport moves it, this file copies nothing. Up to `window`
@@ -12,7 +12,7 @@
  *             or an error; results at or above it are ignored.
  * Memory:     The first subrequest is part of struct lt_io, others come from a free list of the session. Both
  *             are recycled: in steady state, I/O allocates nothing.
- * Threads:    lt_io_start() any; the rest the owner's. The pool of struct lt_io is locked.
+ * Threads:    submit_io() any; the rest the owner's. The pool of struct lt_io is locked.
  * Errors:     Read: an error below the end of file is the result, because a short count means end of file.
  *             Write: the bytes written before the error are the result, if any. A cancelled write of which any part
  *             may have been written ends with -EINPROGRESS.
@@ -437,8 +437,13 @@ static int check_io(const struct leat_file *f, bool write, const struct iovec *i
 	return 0;
 }
 
-int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cnt, uint64_t off,
-		struct leat_cb cb)
+/* @iov: copied; the memory that it points to is not
+ * @internal: as lt_task.internal
+ *
+ * Return: 0; -EBADF, -EISDIR, -EINVAL, -EFBIG, -ENOMEM; @cb is consumed in every outcome.
+ */
+static int submit_io(struct leat_file *f, bool write, bool internal, const struct iovec *iov, int cnt, uint64_t off,
+		     struct leat_cb cb)
 {
 	struct leat *m;
 	struct lt_io *io;
@@ -468,6 +473,7 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	io->task.cb = cb;
 	io->task.verb = write ? "write" : "read";
 	io->task.background = false;
+	io->task.internal = internal;
 	io->task.path = f->path;
 	io->task.path2 = NULL;
 	io->task.file = f;
@@ -497,7 +503,14 @@ int leat_aio_pread(struct leat_file *f, void *buf, size_t len, uint64_t off, str
 {
 	const struct iovec iov = { .iov_base = buf, .iov_len = len };
 
-	return lt_io_start(f, false, &iov, 1, off, cb);
+	return submit_io(f, false, false, &iov, 1, off, cb);
+}
+
+int lt_io_read_internal(struct leat_file *f, void *buf, size_t len, uint64_t off, struct leat_cb cb)
+{
+	const struct iovec iov = { .iov_base = buf, .iov_len = len };
+
+	return submit_io(f, false, true, &iov, 1, off, cb);
 }
 
 int leat_aio_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off,
@@ -506,17 +519,17 @@ int leat_aio_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t o
 	/* iovec has no const, but a write does not store through it */
 	const struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
-	return lt_io_start(f, true, &iov, 1, off, cb);
+	return submit_io(f, true, false, &iov, 1, off, cb);
 }
 
 int leat_aio_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off,
 		    struct leat_cb cb)
 {
-	return lt_io_start(f, false, iov, cnt, off, cb);
+	return submit_io(f, false, false, iov, cnt, off, cb);
 }
 
 int leat_aio_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off,
 		     struct leat_cb cb)
 {
-	return lt_io_start(f, true, iov, cnt, off, cb);
+	return submit_io(f, true, false, iov, cnt, off, cb);
 }

@@ -98,9 +98,8 @@ static void direct_done(void *arg, int64_t result)
 /* Reads directly into the caller's memory, from the reader's current position. */
 static void read_direct(struct reader *r)
 {
-	const struct iovec iov = { .iov_base = r->buf + r->done, .iov_len = r->len - r->done };
 	const struct leat_cb cb = { .fn = direct_done, .user_data = r };
-	int rc = lt_io_start(r->f, false, &iov, 1, r->pos + r->done, cb);
+	int rc = lt_io_read_internal(r->f, r->buf + r->done, r->len - r->done, r->pos + r->done, cb);
 
 	if (rc)
 		reader_finish(r, r->done ? (int64_t)r->done : rc);
@@ -161,7 +160,6 @@ static void fill(struct leat_file *f)
 	for (unsigned i = 0; i < ra->slots && !ra->ended; i++) {
 		struct slot *s = &ra->slot[(ra->head + i) % ra->slots];
 		const struct leat_cb cb = { .fn = slot_done, .user_data = s };
-		const struct iovec iov = { .iov_base = s->mem, .iov_len = ra->slot_bytes };
 
 		if (s->state != SLOT_EMPTY) {
 			if (s->state == SLOT_STALE)
@@ -172,7 +170,7 @@ static void fill(struct leat_file *f)
 		s->data = lt_cache_data(f->m->cache, lt_fh_wire(&f->fh));
 		s->asked_ns = lt_handle_now(f->m);
 		s->state = SLOT_FLYING;
-		if (lt_io_start(f, false, &iov, 1, s->off, cb)) {
+		if (lt_io_read_internal(f, s->mem, ra->slot_bytes, s->off, cb)) {
 			s->state = SLOT_EMPTY;
 			ra->ended = true; /* no memory: continue without readahead */
 			return;

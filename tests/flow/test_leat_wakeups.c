@@ -14,6 +14,9 @@ LOG_DEFINE("test_leat_wakeups");
 #define CALLS 200u
 #define ROUNDS 30u
 #define FLIGHTS 64u
+#define BLOCK 4096u
+#define BLOCKS 200u
+#define LONG (32 * BLOCK)
 
 static void note_thread(void *arg, int64_t result)
 {
@@ -41,16 +44,38 @@ static struct leat *mount_service(const char *url, const char *options, pid_t *r
 	return m;
 }
 
+static struct leat_file *open_blocks(struct leat *m)
+{
+	static char bytes[BLOCKS * BLOCK];
+	struct leat_file *f;
+
+	assert_int_equal(leat_open(m, "blocks", O_RDWR | O_CREAT, 0600, &f), 0);
+	assert_int_equal(leat_pwrite(f, bytes, sizeof(bytes), 0), sizeof(bytes));
+	return f;
+}
+
+/* the names of the mount, or the blocks of @f in no order */
+static void call_once(struct leat *m, struct leat_file *f, unsigned i)
+{
+	static char buf[BLOCK];
+	struct stat st;
+
+	if (!f) {
+		assert_int_equal(i % 2 ? leat_null(m) : leat_stat(m, "", &st), 0);
+		return;
+	}
+	assert_int_equal(leat_lseek(f, (int64_t)(i * 7919 % BLOCKS * BLOCK), SEEK_SET), i * 7919 % BLOCKS * BLOCK);
+	assert_int_equal(leat_read(f, buf, BLOCK), BLOCK);
+}
+
 /* Wake-ups of the service thread by @calls calls. */
-static uint64_t wakeups(struct leat *m, pid_t service, unsigned calls)
+static uint64_t wakeups(struct leat *m, struct leat_file *f, pid_t service, unsigned calls)
 {
 	uint64_t before = leat_flow_stat(m, "sleeps");
 
 	for (unsigned i = 0; i < calls; i++) {
-		struct stat st;
-
 		thread_await_sleep(service);
-		assert_int_equal(i % 2 ? leat_null(m) : leat_stat(m, "", &st), 0);
+		call_once(m, f, i);
 	}
 	thread_await_sleep(service);
 	return leat_flow_stat(m, "sleeps") - before;
@@ -63,30 +88,45 @@ static void one_wakeup(void **state)
 	struct leat *m = mount_service(flow.tcp_url, "cache=none", &service);
 
 	(void)state;
-	assert_in_range(wakeups(m, service, CALLS), 0, CALLS * 3 / 2);
+	assert_in_range(wakeups(m, NULL, service, CALLS), 0, CALLS * 3 / 2);
 	leat_umount(m);
 	m = mount_service(flow.local_url, "cache=none&poll=event", &service);
-	assert_in_range(wakeups(m, service, CALLS), 0, CALLS * 3 / 2);
+	assert_in_range(wakeups(m, NULL, service, CALLS), 0, CALLS * 3 / 2);
 	leat_umount(m);
 }
 
 /* A caller that polls gets the reply itself, unless others need the processor. */
+static void no_wakeup_by(struct leat *m, struct leat_file *f, pid_t service)
+{
+	bool none = false;
+
+	for (unsigned i = 0; i < ROUNDS && !none; i++)
+		none = wakeups(m, f, service, 8) <= 2; /* leat_stats() causes one */
+	assert_true(none);
+}
+
 static void no_wakeup(void **state)
 {
 	pid_t service;
 	struct leat *m = mount_service(flow.local_url, "cache=none&spin=20ms", &service);
-	bool none = false;
+	struct leat_file *f;
 
 	(void)state;
-	for (unsigned i = 0; i < ROUNDS && !none; i++)
-		none = wakeups(m, service, 8) <= 2; /* leat_stats() causes one */
-	assert_true(none);
+	no_wakeup_by(m, NULL, service);
+	leat_umount(m);
+	/* a read that is an operation within another one */
+	m = mount_service(flow.local_url, "spin=20ms", &service);
+	f = open_blocks(m);
+	no_wakeup_by(m, f, service);
+	assert_int_equal(leat_close(f), 0);
 	leat_umount(m);
 }
 
 struct flight {
 	pid_t service;
 	struct stat st;
+	struct leat_file *f;
+	char bytes[LONG];
 	atomic_uint *ended, *elsewhere;
 };
 
@@ -99,6 +139,15 @@ static void landed(void *arg, int64_t result)
 	atomic_fetch_add(v->ended, 1);
 }
 
+static int start_flight(struct leat *m, struct flight *v, unsigned i)
+{
+	struct leat_cb cb = { landed, v, NULL };
+
+	if (i % 3 == 0)
+		return leat_aio_stat(m, "", &v->st, cb);
+	return i % 3 == 1 ? leat_aio_null(m, cb) : leat_aio_read_at(v->f, v->bytes, LONG, BLOCK, cb);
+}
+
 /* Whatever thread gets the replies, and also if an operation needs no call, callbacks run on the service thread. */
 static void callbacks_on(const char *url, const char *options)
 {
@@ -107,22 +156,27 @@ static void callbacks_on(const char *url, const char *options)
 	pid_t service;
 	struct leat *m = mount_service(url, options, &service);
 	struct stat st;
+	static char bytes[LONG];
 
 	assert_int_equal(leat_stat(m, "", &st), 0);
 	for (unsigned i = 0; i < FLIGHTS; i++) {
+		flights[i] = (struct flight){ .service = service, .ended = &ended, .elsewhere = &elsewhere };
+		flights[i].f = open_blocks(m);
+	}
+	for (unsigned i = 0; i < FLIGHTS; i++) {
 		struct flight *v = &flights[i];
-		struct leat_cb cb = { landed, v, NULL };
 
-		*v = (struct flight){ .service = service, .ended = &ended, .elsewhere = &elsewhere };
-		if (i % 4 == 0)
+		if (i % 4 == 0 || i % 4 == 3)
 			thread_await_sleep(service);
-		assert_int_equal(i % 3 ? leat_aio_null(m, cb) : leat_aio_stat(m, "", &v->st, cb), 0);
+		assert_int_equal(start_flight(m, v, i), 0);
 		if (i % 4 == 3)
-			assert_int_equal(leat_null(m), 0);
+			assert_int_equal(leat_pread(v->f, bytes, LONG, 0), LONG);
 	}
 	while (atomic_load(&ended) < FLIGHTS)
 		sched_yield();
 	assert_int_equal(atomic_load(&elsewhere), 0);
+	for (unsigned i = 0; i < FLIGHTS; i++)
+		assert_int_equal(leat_close(flights[i].f), 0);
 	leat_umount(m);
 }
 
@@ -131,6 +185,7 @@ static void callbacks(void **state)
 	(void)state;
 	callbacks_on(flow.tcp_url, NULL);
 	callbacks_on(flow.local_url, NULL);
+	callbacks_on(flow.local_url, "spin=20ms");
 	callbacks_on(flow.local_url, "poll=event&cache=none");
 }
 

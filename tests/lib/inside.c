@@ -17,6 +17,7 @@
 #include "engine_int.h"
 #include "handle.h"
 #include "nfs.h"
+#include "readahead.h"
 #include "sync.h"
 
 #define OF_REACTOR(name) { #name, false, offsetof(struct reactor_counters, name) },
@@ -75,6 +76,11 @@ unsigned leat_credits_out(const struct leat *m)
 		assert_int_equal(lt_sync_run_at(m->session, rpcrdma_clnt_engine(c), add_credits, c, &sum), 0);
 	}
 	return sum;
+}
+
+int leat_aio_read_at(struct leat_file *f, void *buf, size_t len, uint64_t pos, struct leat_cb cb)
+{
+	return lt_readahead_read(f, buf, len, pos, cb);
 }
 
 bool leat_admits_away(struct leat *m)

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "hooks.h"
+#include "leat.h"
 
-struct leat;
 struct rpcrdma_clnt;
 struct rpcrdma_domain;
 struct server;
@@ -46,6 +46,9 @@ unsigned leat_credits_out(const struct leat *m);
 
 /** leat_drain - waits until no operation of a mount is in flight, as its end does */
 int leat_drain(struct leat *m);
+
+/** leat_aio_read_at - starts a read as leat_read() does, at @pos; one at a time for each file */
+int leat_aio_read_at(struct leat_file *f, void *buf, size_t len, uint64_t pos, struct leat_cb cb);
 
 /** leat_admits_away - marks the server of a mount as away while the service thread sleeps; does that thread still admit
  * visitors? */
