@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * sync.c - synchronous calls: start the asynchronous call, then wait
+ * sync.c - how a synchronous call waits: it starts the asynchronous one, then runs the engine or sleeps
  *
  * Operation:  LT_WAIT_FOR(): lt_sync_begin() prepares a callback, the asynchronous function is called with
  *             it, lt_sync_end() waits. If the caller owns the handle, it runs the engine; otherwise it waits
@@ -13,13 +13,8 @@
  * Errors:     Those of the asynchronous functions; -EDEADLK inside a callback.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "file.h"
-#include "readahead.h"
 #include "sync.h"
 #include "task.h"
 
@@ -36,7 +31,7 @@ static void wait_done(void *arg, int64_t result)
 }
 
 /* A callback must not wait: it runs on the thread that would have to end the wait. */
-static bool in_callback(const struct leat_session *s)
+bool lt_sync_in_callback(const struct leat_session *s)
 {
 	return lt_session_is_mine(s) && (s->in_callback || atomic_load(&s->has_service));
 }
@@ -60,7 +55,7 @@ int lt_sync_begin(struct lt_wait *w, struct leat_session *s)
 
 	if (rc)
 		return rc;
-	if (in_callback(s))
+	if (lt_sync_in_callback(s))
 		return -EDEADLK;
 	init_wait(w, s, !lt_session_is_mine(s));
 	return 0;
@@ -301,7 +296,7 @@ static bool is_interrupted(const struct lt_task *t, const void *arg)
 }
 
 /* The waiters are on the stacks of their threads until wait_done(), which the cancelled tasks run later. */
-static void interrupt_waiters(void *of, void *arg)
+void lt_sync_interrupt_now(void *of, void *arg)
 {
 	struct leat *m = of;
 	bool any = false;
@@ -328,12 +323,7 @@ void lt_sync_interrupt(struct rpcrdma_msg *msg)
 	struct leat *m = container_of(msg, struct leat, interrupt_msg);
 
 	atomic_store(&m->interrupt_posted, false);
-	interrupt_waiters(m, NULL);
-}
-
-void lt_sync_interrupt_now(struct leat *m)
-{
-	interrupt_waiters(m, NULL);
+	lt_sync_interrupt_now(m, NULL);
 }
 
 void leat_interrupt(struct leat *m)
@@ -346,298 +336,3 @@ void leat_interrupt(struct leat *m)
 }
 
 /* ---- the public functions, in the order of leat.h ---- */
-
-int leat_open(struct leat *m, const char *path, int flags, mode_t mode, struct leat_file **ret)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_open(m, path, flags, mode, ret, w.cb));
-}
-
-int leat_creat(struct leat *m, const char *path, mode_t mode, struct leat_file **ret)
-{
-	return leat_open(m, path, O_CREAT | O_WRONLY | O_TRUNC, mode, ret);
-}
-
-/* It closes the file in any case. So an interruption that came before cancels the operation instead of refusing it. */
-int leat_close(struct leat_file *f)
-{
-	struct leat *m = f ? f->m : NULL;
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m ? m->session : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_close(f, w.cb);
-	if (!rc && unlikely(atomic_load(&m->interrupted)))
-		(void)lt_sync_run(m->session, interrupt_waiters, m, NULL);
-	return (int)lt_sync_end(&w, rc);
-}
-
-ssize_t leat_pread(struct leat_file *f, void *buf, size_t len, uint64_t off)
-{
-	return (ssize_t)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_pread(f, buf, len, off, w.cb));
-}
-
-ssize_t leat_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off)
-{
-	return (ssize_t)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_pwrite(f, buf, len, off, w.cb));
-}
-
-ssize_t leat_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off)
-{
-	return (ssize_t)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_preadv(f, iov, cnt, off, w.cb));
-}
-
-ssize_t leat_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off)
-{
-	return (ssize_t)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_pwritev(f, iov, cnt, off, w.cb));
-}
-
-/* The holder of the lock waits for the server, so a callback must not wait for the lock either. */
-static int lock_pos(struct leat_file *f)
-{
-	int rc = f ? lt_session_check(f->m->session) : -EBADF;
-
-	if (rc)
-		return rc;
-	if (in_callback(f->m->session))
-		return -EDEADLK;
-	pthread_mutex_lock(&f->pos_lock);
-	return 0;
-}
-
-static ssize_t read_at_pos(struct leat_file *f, void *buf, size_t len)
-{
-	ssize_t n = (ssize_t)LT_WAIT_FOR(f->m, lt_readahead_read(f, buf, len, f->pos, w.cb));
-
-	if (n > 0)
-		f->pos += (uint64_t)n;
-	return n;
-}
-
-ssize_t leat_read(struct leat_file *f, void *buf, size_t len)
-{
-	ssize_t n;
-	int rc = lock_pos(f);
-
-	if (rc)
-		return rc;
-	n = read_at_pos(f, buf, len);
-	pthread_mutex_unlock(&f->pos_lock);
-	return n;
-}
-
-/* Asks the server for the size of the file; another client may have changed it. */
-static int ask_size(struct leat_file *f, uint64_t *ret)
-{
-	struct stat st;
-	int rc = (int)LT_WAIT_FOR(f->m, lt_file_stat_now(f, &st, w.cb));
-
-	if (!rc)
-		*ret = (uint64_t)st.st_size;
-	return rc;
-}
-
-static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
-{
-	ssize_t n;
-
-	if (f->flags & O_APPEND) {
-		int rc = ask_size(f, &f->pos);
-
-		if (rc)
-			return rc;
-	}
-	n = leat_pwrite(f, buf, len, f->pos);
-	if (n > 0)
-		f->pos += (uint64_t)n;
-	return n;
-}
-
-/* With O_APPEND, asks the server for the size first. */
-ssize_t leat_write(struct leat_file *f, const void *buf, size_t len)
-{
-	ssize_t n;
-	int rc = lock_pos(f);
-
-	if (rc)
-		return rc;
-	n = write_at_pos(f, buf, len);
-	pthread_mutex_unlock(&f->pos_lock);
-	return n;
-}
-
-static int64_t seek(struct leat_file *f, int64_t off, int whence)
-{
-	int64_t base, pos;
-	uint64_t size;
-	int rc;
-
-	switch (whence) {
-	case SEEK_SET:
-		base = 0;
-		break;
-	case SEEK_CUR:
-		base = (int64_t)f->pos; /* at most INT64_MAX: no I/O ends above it */
-		break;
-	case SEEK_END:
-		rc = ask_size(f, &size);
-		if (rc)
-			return rc;
-		base = (int64_t)size; /* at most INT64_MAX: it was a st_size */
-		break;
-	case SEEK_DATA:
-	case SEEK_HOLE:
-		if (off < 0)
-			return -ENXIO;
-		pos = whence == SEEK_DATA ? leat_seek_data(f, (uint64_t)off) : leat_seek_hole(f, (uint64_t)off);
-		if (pos >= 0)
-			f->pos = (uint64_t)pos;
-		return pos;
-	default:
-		return -EINVAL;
-	}
-	if (__builtin_add_overflow(base, off, &pos))
-		return -EOVERFLOW;
-	if (pos < 0)
-		return -EINVAL;
-	f->pos = (uint64_t)pos;
-	return pos;
-}
-
-/* SEEK_SET, SEEK_CUR, SEEK_END; SEEK_DATA and SEEK_HOLE, as leat_seek_data() */
-int64_t leat_lseek(struct leat_file *f, int64_t off, int whence)
-{
-	int64_t pos;
-	int rc = lock_pos(f);
-
-	if (rc)
-		return rc;
-	pos = seek(f, off, whence);
-	pthread_mutex_unlock(&f->pos_lock);
-	return pos;
-}
-
-int leat_fsync(struct leat_file *f)
-{
-	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_fsync(f, w.cb));
-}
-
-int leat_ftruncate(struct leat_file *f, uint64_t size)
-{
-	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_ftruncate(f, size, w.cb));
-}
-
-int leat_fstat(struct leat_file *f, struct stat *ret_st)
-{
-	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_fstat(f, ret_st, w.cb));
-}
-
-int leat_fchmod(struct leat_file *f, mode_t mode)
-{
-	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_fchmod(f, mode, w.cb));
-}
-
-int leat_fchown(struct leat_file *f, uid_t uid, gid_t gid)
-{
-	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_fchown(f, uid, gid, w.cb));
-}
-
-int leat_futimens(struct leat_file *f, const struct timespec times[2])
-{
-	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_futimens(f, times, w.cb));
-}
-
-int leat_stat(struct leat *m, const char *path, struct stat *ret_st)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_stat(m, path, ret_st, w.cb));
-}
-
-int leat_lstat(struct leat *m, const char *path, struct stat *ret_st)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_lstat(m, path, ret_st, w.cb));
-}
-
-int leat_truncate(struct leat *m, const char *path, uint64_t size)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_truncate(m, path, size, w.cb));
-}
-
-int leat_mkdir(struct leat *m, const char *path, mode_t mode)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_mkdir(m, path, mode, w.cb));
-}
-
-int leat_rmdir(struct leat *m, const char *path)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_rmdir(m, path, w.cb));
-}
-
-int leat_unlink(struct leat *m, const char *path)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_unlink(m, path, w.cb));
-}
-
-int leat_rename(struct leat *m, const char *from, const char *to)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_rename(m, from, to, w.cb));
-}
-
-int leat_link(struct leat *m, const char *from, const char *to)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_link(m, from, to, w.cb));
-}
-
-int leat_symlink(struct leat *m, const char *target, const char *path)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_symlink(m, target, path, w.cb));
-}
-
-ssize_t leat_readlink(struct leat *m, const char *path, char *buf, size_t cap)
-{
-	return (ssize_t)LT_WAIT_FOR(m, leat_aio_readlink(m, path, buf, cap, w.cb));
-}
-
-int leat_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_mknod(m, path, mode, dev, w.cb));
-}
-
-int leat_chmod(struct leat *m, const char *path, mode_t mode)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_chmod(m, path, mode, w.cb));
-}
-
-int leat_chown(struct leat *m, const char *path, uid_t uid, gid_t gid)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_chown(m, path, uid, gid, w.cb));
-}
-
-int leat_utimens(struct leat *m, const char *path, const struct timespec times[2])
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_utimens(m, path, times, w.cb));
-}
-
-int leat_lutimens(struct leat *m, const char *path, const struct timespec times[2])
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_lutimens(m, path, times, w.cb));
-}
-
-int leat_access(struct leat *m, const char *path, int mode)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_access(m, path, mode, w.cb));
-}
-
-int leat_statvfs(struct leat *m, const char *path, struct statvfs *ret_st)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_statvfs(m, path, ret_st, w.cb));
-}
-
-int leat_null(struct leat *m)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_null(m, w.cb));
-}
-
-int leat_opendir(struct leat *m, const char *path, struct leat_dir **ret)
-{
-	return (int)LT_WAIT_FOR(m, leat_aio_opendir(m, path, ret, w.cb));
-}

@@ -23,6 +23,9 @@ struct lt_wait {
 	bool seen;          /* the waiter's: `ended` has been taken */
 };
 
+/** lt_sync_in_callback - must this thread not wait, because it runs a callback of the session? */
+bool lt_sync_in_callback(const struct leat_session *s);
+
 /** lt_sync_begin - prepares @w, before the asynchronous call
  * @s: that of the handle; NULL: no handle
  *
@@ -109,7 +112,7 @@ int lt_sync_drain(struct leat *m, uint64_t until_ns);
 /** lt_sync_interrupt - ends the synchronous calls of the mount that @msg belongs to: the message of leat_interrupt() */
 void lt_sync_interrupt(struct rpcrdma_msg *msg);
 
-/** lt_sync_interrupt_now - ends them if leat_interrupt() has been called; on the owner's thread */
-void lt_sync_interrupt_now(struct leat *m);
+/** lt_sync_interrupt_now - ends those of @of, a mount, if leat_interrupt() has been called; for lt_sync_run() */
+void lt_sync_interrupt_now(void *of, void *arg);
 
 #endif

@@ -47,7 +47,7 @@ static void run_start(struct rpcrdma_msg *msg)
 	if (defer)
 		t->deferred = false;
 	if (unlikely(atomic_load(&m->interrupted))) /* its message may have come before this one */
-		lt_sync_interrupt_now(m);
+		lt_sync_interrupt_now(m, NULL);
 }
 
 static void tell(const struct lt_task *t)
@@ -153,33 +153,46 @@ bool lt_task_is_of_file(const struct lt_task *t, const void *arg)
 
 bool lt_task_has_data(const struct lt_task *t, const void *arg)
 {
-	return t->cb.user_data == arg;
+	return t->cb.user_data == arg && !t->background;
 }
 
+static bool goes_on(const struct lt_task *t)
+{
+	return !t->cancelled && !t->ended;
+}
+
+/* Moves the tasks that match to @chosen. */
+static void choose(struct leat *m, bool (*match)(const struct lt_task *t, const void *arg), const void *arg,
+		   struct list *chosen)
+{
+	list_init(chosen);
+	list_for_each_safe(node, &m->tasks) {
+		struct lt_task *t = list_entry(node, struct lt_task, link);
+
+		if (!goes_on(t) || (match && !match(t, arg)))
+			continue;
+		list_del(&t->link);
+		list_add_tail(chosen, &t->link);
+	}
+}
+
+/* Cancelling one may end others, and start some that match, too. So the search is separate, and begins again. */
 size_t lt_task_cancel(struct leat *m, bool (*match)(const struct lt_task *t, const void *arg), const void *arg)
 {
 	struct list chosen;
 	size_t n = 0;
 
-	/* apart from the others first: cancelling one may end others, and change the list */
-	list_init(&chosen);
-	list_for_each_safe(node, &m->tasks) {
-		struct lt_task *t = list_entry(node, struct lt_task, link);
+	for (choose(m, match, arg, &chosen); !list_is_empty(&chosen); choose(m, match, arg, &chosen)) {
+		while (!list_is_empty(&chosen)) {
+			struct lt_task *t = list_entry(chosen.next, struct lt_task, link);
 
-		if (t->cancelled || t->ended || (match && !match(t, arg)))
-			continue;
-		list_del(&t->link);
-		list_add_tail(&chosen, &t->link);
-	}
-	while (!list_is_empty(&chosen)) {
-		struct lt_task *t = list_entry(chosen.next, struct lt_task, link);
-
-		list_del(&t->link);
-		list_add_tail(&m->tasks, &t->link);
-		if (t->cancelled || t->ended)
-			continue;
-		cancel_task(t);
-		n++;
+			list_del(&t->link);
+			list_add_tail(&m->tasks, &t->link);
+			if (!goes_on(t))
+				continue;
+			cancel_task(t);
+			n++;
+		}
 	}
 	return n;
 }

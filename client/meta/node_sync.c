@@ -3,9 +3,9 @@
  *
  * node_sync.c - the blocking functions of nodes
  *
- * Operation:  As sync.c: the asynchronous function, then a wait.
+ * Operation:  As meta_sync.c: the asynchronous function, then a wait.
  * Memory:     None. The operation holds its nodes, also while the caller waits.
- * Threads:    As sync.c.
+ * Threads:    As core/sync.c.
  * Errors:     Those of the asynchronous functions; -EDEADLK inside a callback; -ESTALE after leat_umount().
  */
 #include <errno.h>
