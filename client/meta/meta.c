@@ -97,16 +97,24 @@ static void setattr_walked(struct lt_op *op, int err)
 		setattr_call(op);
 }
 
-static int submit_setattr(struct leat *m, const char *verb, const char *path,
-			  enum lt_walk_mode mode, sattr3 sattr, struct leat_cb cb)
+struct change {
+	sattr3 sattr;
+	sattrguard3 guard;
+	struct stat *ret_st; /* receives the attributes afterwards, or NULL */
+};
+
+static int submit_setattr(struct lt_from from, const char *verb, const char *path, enum lt_walk_mode mode,
+			  struct change change, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	rc = lt_op_create(m, verb, path, NULL, cb, &op);
+	rc = lt_op_create_from(from, verb, path, NULL, cb, &op);
 	if (rc)
 		return rc;
-	op->sattr = sattr;
+	op->sattr = change.sattr;
+	op->guard = change.guard;
+	op->ret_st = change.ret_st;
 	return lt_walk_submit(op, mode, setattr_walked);
 }
 
@@ -114,47 +122,42 @@ static int submit_setattr(struct leat *m, const char *verb, const char *path,
 int leat_aio_node_setattr(struct leat_node *at, const char *path, const struct leat_setattr *set,
 			  struct stat *ret_st, struct leat_cb cb)
 {
-	sattrguard3 guard;
-	struct lt_op *op;
-	sattr3 sattr;
-	int rc = lt_attr_set(set, &sattr, &guard);
+	struct change change = { .ret_st = ret_st };
+	int rc = lt_attr_set(set, &change.sattr, &change.guard);
 
 	if (rc)
 		return lt_task_refuse(cb, rc);
-	rc = lt_op_create_from(lt_from_node(at), "setattr", path, NULL, cb, &op);
-	if (rc)
-		return rc;
-	op->sattr = sattr;
-	op->guard = guard;
-	op->ret_st = ret_st;
-	return lt_walk_submit(op, LT_WALK_NOFOLLOW, setattr_walked);
+	return submit_setattr(lt_from_node(at), "setattr", path, LT_WALK_NOFOLLOW, change, cb);
 }
 
 int leat_aio_truncate(struct leat *m, const char *path, uint64_t size, struct leat_cb cb)
 {
 	if (size > INT64_MAX)
 		return lt_task_refuse(cb, -EINVAL);
-	return submit_setattr(m, "truncate", path, LT_WALK_FOLLOW, lt_attr_size(size), cb);
+	return submit_setattr(lt_from_mount(m), "truncate", path, LT_WALK_FOLLOW,
+			      (struct change){ .sattr = lt_attr_size(size) }, cb);
 }
 
 int leat_aio_chmod(struct leat *m, const char *path, mode_t mode, struct leat_cb cb)
 {
-	return submit_setattr(m, "chmod", path, LT_WALK_FOLLOW, lt_attr_mode(mode), cb);
+	return submit_setattr(lt_from_mount(m), "chmod", path, LT_WALK_FOLLOW,
+			      (struct change){ .sattr = lt_attr_mode(mode) }, cb);
 }
 
 /* Changes a symbolic link itself, not its target. */
 int leat_aio_chown(struct leat *m, const char *path, uid_t uid, gid_t gid, struct leat_cb cb)
 {
-	return submit_setattr(m, "chown", path, LT_WALK_NOFOLLOW, lt_attr_owner(uid, gid), cb);
+	return submit_setattr(lt_from_mount(m), "chown", path, LT_WALK_NOFOLLOW,
+			      (struct change){ .sattr = lt_attr_owner(uid, gid) }, cb);
 }
 
 static int submit_utimens(struct leat *m, const char *verb, const char *path, enum lt_walk_mode mode,
 			  const struct timespec times[2], struct leat_cb cb)
 {
-	sattr3 sattr;
-	int rc = lt_attr_times(times, &sattr);
+	struct change change = { .ret_st = NULL };
+	int rc = lt_attr_times(times, &change.sattr);
 
-	return rc ? lt_task_refuse(cb, rc) : submit_setattr(m, verb, path, mode, sattr, cb);
+	return rc ? lt_task_refuse(cb, rc) : submit_setattr(lt_from_mount(m), verb, path, mode, change, cb);
 }
 
 /* Return: as the others; -EINVAL: nanoseconds out of range; -EOVERFLOW: before 1970 or after 2106. */
