@@ -69,11 +69,12 @@ static void feed_lookup(const struct feed *f, const LOOKUP3args *args, const LOO
 }
 
 #define AS_CREATE(proc)                                                                                      \
-	(offsetof(proc##resok, obj) == offsetof(CREATE3resok, obj) &&                                        \
+	(offsetof(proc##res, proc##res_u) == offsetof(CREATE3res, CREATE3res_u) &&                           \
+	 offsetof(proc##resok, obj) == offsetof(CREATE3resok, obj) &&                                        \
 	 offsetof(proc##resok, obj_attributes) == offsetof(CREATE3resok, obj_attributes) &&                  \
 	 offsetof(proc##resok, dir_wcc) == offsetof(CREATE3resok, dir_wcc))
 
-_Static_assert(AS_CREATE(MKDIR3) && AS_CREATE(SYMLINK3) && AS_CREATE(MKNOD3), "feed_made() reads all of them");
+_Static_assert(AS_CREATE(MKDIR3) && AS_CREATE(SYMLINK3) && AS_CREATE(MKNOD3), "lt_walk_made() reads all of them, too");
 
 /* @ok: CREATE3resok, or the results of MKDIR, SYMLINK, MKNOD, which differ only in type names */
 static void feed_made(const struct feed *f, const diropargs3 *where, const char *ok)
