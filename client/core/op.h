@@ -5,7 +5,8 @@
  *
  * An operation is a chain of static functions, its steps. The first step is that of lt_op_submit(), or the walk of
  * lt_walk_submit(). Each step receives the outcome of what the previous step started, and ends in exactly one of
- *     lt_op_call(op, PROC, next)    -> next(op, err) after the reply
+ *     lt_op_call(op, PROC, next)    -> next(op, err) after the reply; if the operation has been cancelled,
+ *                                      next(op, -ECANCELED) inside lt_op_call()
  *     lt_walk_start(op, ..., next)  -> next(op, err) after the path walk
  *     lt_op_finish(op, result)      -> the caller's callback; op is freed
  * Read the steps of an operation from the bottom of its file upwards.
@@ -167,7 +168,10 @@ void lt_op_free(struct lt_op *op);
  */
 int lt_op_submit(struct lt_op *op, lt_op_step first);
 
-/** lt_op_call - makes the NFS call @proc with op->args; results go to op->res */
+/** lt_op_call - makes the NFS call @proc with op->args; results go to op->res
+ * If the operation has been cancelled, it makes no call, and next(op, -ECANCELED) runs before it returns. So a step
+ * does not touch @op after it, and does not loop over it.
+ */
 void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next);
 
 /** lt_op_call_acl - as lt_op_call(), for NFSACL; lists in results go to op->acl */

@@ -8,12 +8,12 @@
  *             library's service thread owns the handle and another thread calls, the start is sent as a
  *             message; messages keep their order. If the service thread sleeps, the caller starts the task in
  *             its place instead, and a synchronous caller polls for the reply before it sleeps itself.
- * Memory:     The task frees itself with release() before its callback runs, so a callback must not
- *             unmount but may start any operation.
- * Threads:    submit from any thread after leat_service_start(); everything else on the owner's.
  *             A task that is cancelled ends with an error of its call, or with its result if it has ended in the
  *             meantime. Its callback runs by a message, never inside leat_cancel(); so do those of other tasks which
  *             end there, since a credit that becomes free lets their calls go, and fail.
+ * Memory:     The task frees itself with release() before its callback runs, so a callback must not
+ *             unmount but may start any operation.
+ * Threads:    submit from any thread after leat_service_start(); everything else on the owner's.
  * Errors:     A callback never runs inside the function that started its operation. An operation that
  *             finishes while it starts (nothing to send, bad path) is finished by a message to the owner's
  *             thread.

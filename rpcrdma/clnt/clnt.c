@@ -417,15 +417,15 @@ static void destroy_later(struct rpcrdma_msg *msg)
 	unmake(c);
 }
 
-/* @c: NULL is ignored
- *
- * May be called in one of the client's own callbacks: then poll the engine once more before destroying it.
- * Calls that done() tries to start meanwhile get -ECANCELED. */
 struct rpcrdma_engine *rpcrdma_clnt_engine(const struct rpcrdma_clnt *c)
 {
 	return c->engine;
 }
 
+/* @c: NULL is ignored
+ *
+ * May be called in one of the client's own callbacks: then poll the engine once more before destroying it.
+ * Calls that done() tries to start meanwhile get -ECANCELED. */
 void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
 {
 	if (!c || c->closed)

@@ -39,7 +39,6 @@ static int setup_with(const char *options)
 	return 0;
 }
 
-/* A server with a slow disk: calls are in flight inside it. */
 /* For this thread only: a handler in a thread of the server could still run when the mount has ended. */
 static void mask_ticks(int how)
 {
@@ -50,6 +49,7 @@ static void mask_ticks(int how)
 	assert_int_equal(pthread_sigmask(how, &set, NULL), 0);
 }
 
+/* A server with a slow disk: calls are in flight inside it. */
 static int setup_slow(void **state)
 {
 	(void)state;
