@@ -11,6 +11,7 @@
 #   - pages refer only to pages and functions of both libraries that exist
 #   - each function of the other headers has a comment above it, or above its group
 #   - each option of `leat` and `leatd` is in its page
+#   - each counter of libleat is in leat_stats(3) and in leat.h
 #   - doc/*.md, README.md and the pages name only files that exist
 #   - each folder of the libraries and of leatd is in README.md's map of the tree
 #   - each test of tests/interop is in doc/interop.md, which says what it proves
@@ -79,6 +80,14 @@ bare=$(find rpcrdma server client xdr tests/tools -name '*.h' | sort |
 		}' /dev/null)
 [ -z "$bare" ] || say "no comment above its declaration:
 $bare"
+
+counters=$(sed -n '/^#define LT_COUNTERS(/,/[^\]$/p' client/core/handle.h | grep -oE '\bX\([a-z_0-9]+\)' | tr -d 'X()')
+[ -n "$counters" ] || say 'client/core/handle.h has no LT_COUNTERS'
+for c in $counters; do
+	grep -qE "^\.(Va|Pq Va) (.* )?$c( |\$)" doc/man/leat_stats.3 || say "the counter $c is not in leat_stats(3)"
+	sed -n '/^\/\* -* counters/,/^size_t leat_stats/p' include/leat.h | grep -qw "$c" ||
+		say "the counter $c is not described in leat.h"
+done
 
 for doc in README.md doc/*.md doc/man/*.[1-8]; do
 	[ -e "$doc" ] || continue

@@ -180,7 +180,7 @@ static bool wait_for_jukebox(struct lt_call *c)
 {
 	uint64_t now = lt_handle_now(c->m), delay;
 
-	c->m->jukebox_retries++;
+	c->m->counters.jukebox_retries++;
 	if (c->give_up_ns && now >= c->give_up_ns)
 		return false;
 	c->delay_ms = c->delay_ms ? MIN(c->delay_ms * 2, JUKEBOX_MAX_MS) : JUKEBOX_FIRST_MS;

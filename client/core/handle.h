@@ -21,6 +21,13 @@ struct lt_cache;
 struct lt_mount_ref;
 struct lt_wait;
 
+/* The counters of a mount itself; leat_stats() adds those of librpcrdma. */
+#define LT_COUNTERS(X) X(jukebox_retries)
+
+struct lt_counters {
+	LT_COUNTERS(RPCRDMA_COUNTER)
+};
+
 struct leat {
 	/* set by leat_mount(), constant afterwards */
 	struct lt_url url;
@@ -48,7 +55,7 @@ struct leat {
 	struct lt_fh cwd;
 	bool has_base;                     /* false: the URL's path is not a directory (yet, or any more) */
 	struct lt_cache *cache;            /* NULL: cache=none */
-	uint64_t jukebox_retries;
+	struct lt_counters counters;
 	void (*away)(void *ctx, bool away, const char *why); /* opts->away, or NULL */
 	void *away_ctx;
 	struct list tasks;                 /* struct lt_task: started, but callback not yet run */

@@ -3,8 +3,9 @@
  *
  * stats.c - counters of a mount, by name and index
  *
- * Operation:  The counters of librpcrdma, in the order of RPCRDMA_COUNTERS, and then those of libleat. A new counter
- *             is added to one of the two lists and nowhere else.
+ * Operation:  The counters of librpcrdma, in the order of RPCRDMA_COUNTERS, and then those of libleat, in the order
+ *             of LT_COUNTERS. A counter of libleat is added to this list, which makes the member that counts, and
+ *             described in leat.h and in leat_stats(3).
  * Memory:     None.
  * Threads:    With the service thread any (the service thread reads the state), else the owner's.
  * Errors:     -ENOENT: no such counter. In a child of the process that mounted, the counters are zero.
@@ -14,14 +15,13 @@
 
 #include "sync.h"
 
-#define OWN_COUNTERS(X) X(jukebox_retries)
 #define NAME(name) #name,
 
-static const char *const names[] = { RPCRDMA_COUNTERS(NAME, NAME) OWN_COUNTERS(NAME) };
+static const char *const names[] = { RPCRDMA_COUNTERS(NAME, NAME) LT_COUNTERS(NAME) };
 
 struct counters {
 	struct rpcrdma_stats rpc;
-	OWN_COUNTERS(RPCRDMA_COUNTER)
+	struct lt_counters own;
 };
 
 #define COUNTERS ARRAY_SIZE(names)
@@ -39,7 +39,7 @@ static void look_stats(void *of, void *arg)
 	struct counters *c = arg;
 
 	rpcrdma_domain_stats(m->session->domain, &c->rpc);
-	c->jukebox_retries = m->jukebox_retries;
+	c->own = m->counters;
 }
 
 size_t leat_stats(struct leat *m, uint64_t *values, size_t n)
