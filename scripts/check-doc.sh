@@ -81,7 +81,7 @@ bare=$(find rpcrdma server client xdr tests/tools -name '*.h' | sort |
 [ -z "$bare" ] || say "no comment above its declaration:
 $bare"
 
-counters=$(sed -n '/^#define LT_COUNTERS(/,/[^\]$/p' client/core/handle.h | grep -oE '\bX\([a-z_0-9]+\)' | tr -d 'X()')
+counters=$(sed -n "/^#define LT_COUNTERS(/,/^$/p" client/core/handle.h | grep -oE '\bX\([a-z_0-9]+\)' | tr -d 'X()')
 [ -n "$counters" ] || say 'client/core/handle.h has no LT_COUNTERS'
 for c in $counters; do
 	grep -qE "^\.(Va|Pq Va) (.* )?$c( |\$)" doc/man/leat_stats.3 || say "the counter $c is not in leat_stats(3)"
