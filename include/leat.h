@@ -156,7 +156,7 @@ int leat_session_mount(struct leat_session *s, const char *url, const struct lea
 
 /** leat_session_free - ends a session and its service thread. NULL is fine.
  *
- * Return: 0; -EBUSY: it has mounts; -EDEADLK: from a callback. In both cases the session continues.
+ * Return: 0; -EBUSY: it has mounts, or buffers that were not freed or unregistered; -EDEADLK: from a callback. In both cases the session continues.
  */
 int leat_session_free(struct leat_session *s);
 
@@ -185,7 +185,9 @@ int leat_umount_within(struct leat *m, int timeout_ms);
 
 /** leat_error - text of the last failure on this handle: server and path, procedure, cause
  * "leat://host/export/dir/file: LOOKUP: Permission denied (NFS3ERR_ACCES)"
- * The server is named as in the mounted URL, whatever transport leat:// selected.
+ * The server is named as in the mounted URL, whatever transport leat:// selected. A function that fails without a call
+ * is named instead: "leat://host/export: fallocate: Bad file descriptor". An asynchronous function that returns an
+ * error at once may leave the text as it was; so do leat_cancel() and leat_cancel_all().
  * @m: NULL: the last failure of this thread in a function without a handle, such as leat_mount() and leat_set()
  */
 const char *leat_error(const struct leat *m);

@@ -69,7 +69,7 @@ int lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q, union lt_lea
 	if (!m->server->is_leatd)
 		return -EOPNOTSUPP;
 	memset(ret, 0, sizeof(*ret));
-	rc = (int)LT_WAIT_FOR(m, submit_ask(m, q, ret, w.cb));
+	rc = (int)LT_WAIT_FOR_AS(m, q->verb, submit_ask(m, q, ret, w.cb));
 	if (rc)
 		xdr_free(q->decode, (char *)ret); /* what was decoded before the error */
 	return rc;

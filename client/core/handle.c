@@ -154,6 +154,18 @@ static const char *squashing(const struct leat *m, int err, const char *cause)
 	return m->server->is_leatd || m->server->cred.uid ? m->runs_as : "the server may squash root";
 }
 
+static _Thread_local bool told;
+
+void lt_handle_untold(void)
+{
+	told = false;
+}
+
+bool lt_handle_is_told(void)
+{
+	return told;
+}
+
 void lt_handle_tell(struct leat *m, const char *path, const char *path2, const char *what, int err,
 		    const char *cause)
 {
@@ -162,6 +174,7 @@ void lt_handle_tell(struct leat *m, const char *path, const char *path2, const c
 	const char *cwd;
 	size_t len;
 
+	told = true;
 	snprintf(place, sizeof(place), "%.*s", URL_TOLD_MAX, m->given_url);
 	len = strlen(place);
 	if (len && place[len - 1] == '/')

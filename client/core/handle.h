@@ -124,4 +124,9 @@ static inline uint64_t lt_handle_now(const struct leat *m)
 void lt_handle_tell(struct leat *m, const char *path, const char *path2, const char *what, int err,
 		    const char *cause);
 
+/** lt_handle_untold - a function of this thread begins that may set the text, of whatever mount */
+void lt_handle_untold(void);
+/** lt_handle_is_told - has it done so? */
+bool lt_handle_is_told(void);
+
 #endif

@@ -280,7 +280,7 @@ int leat_session_free(struct leat_session *s)
 		return rc;
 	if (lt_session_is_mine(s) && (s->in_callback || atomic_load(&s->has_service)))
 		return -EDEADLK;
-	if (mounts)
+	if (mounts || atomic_load(&s->buffers))
 		return -EBUSY;
 	leat_service_stop(s);
 	lt_session_destroy(s);

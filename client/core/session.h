@@ -49,6 +49,7 @@ struct leat_session {
 	bool service_stop;                 /* set and read by the service thread only */
 	struct rpcrdma_msg service_msg;
 
+	atomic_uint buffers;               /* of leat_buf_alloc() and leat_buf_register(); any thread */
 	pthread_mutex_t lock;              /* protects the members below; a leaf lock */
 	struct lt_io *free_ios;
 	unsigned free_ios_count;

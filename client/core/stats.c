@@ -66,5 +66,6 @@ int leat_stat_value(struct leat *m, const char *name, uint64_t *ret)
 			return 0;
 		}
 	}
-	return -ENOENT;
+	lt_handle_untold();
+	return lt_sync_refused(m, __func__, -ENOENT);
 }

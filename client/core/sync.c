@@ -13,6 +13,7 @@
  * Errors:     Those of the asynchronous functions; -EDEADLK inside a callback.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "sync.h"
@@ -65,6 +66,7 @@ int lt_sync_begin_call(struct lt_wait *w, struct leat *m)
 {
 	int rc = lt_sync_begin(w, m ? m->session : NULL);
 
+	lt_handle_untold();
 	if (!rc && unlikely(atomic_exchange(&m->interrupted, false))) {
 		(void)lt_sync_end(w, -EINTR);
 		rc = -EINTR;
@@ -117,6 +119,18 @@ static bool await(struct lt_wait *w, uint64_t until_ns)
 	return w->service ? await_service(w, until_ns) : await_own(w, until_ns);
 }
 
+int lt_sync_refused(struct leat *m, const char *name, int rc)
+{
+	static const char prefix[] = "leat_";
+
+	if (!m || rc >= 0 || rc == -EOWNERDEAD || lt_handle_is_told())
+		return rc;
+	if (!strncmp(name, prefix, strlen(prefix)))
+		name += strlen(prefix);
+	lt_handle_tell(m, NULL, NULL, name, rc, "");
+	return rc;
+}
+
 int64_t lt_sync_end(struct lt_wait *w, int rc)
 {
 	if (!rc)
@@ -126,6 +140,13 @@ int64_t lt_sync_end(struct lt_wait *w, int rc)
 	if (rc)
 		return rc;
 	return unlikely(w->interrupted) && w->result == -ECANCELED ? -EINTR : w->result;
+}
+
+int64_t lt_sync_end_call(struct lt_wait *w, struct leat *m, const char *name, int rc)
+{
+	int64_t result = lt_sync_end(w, rc);
+
+	return rc ? lt_sync_refused(m, name, rc) : result;
 }
 
 static void rpc_done(struct rpcrdma_call *call, int err)

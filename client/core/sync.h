@@ -52,12 +52,29 @@ must_check int lt_sync_begin_call(struct lt_wait *w, struct leat *m);
  *
  * The value is the result of the call, or the error of lt_sync_begin() or of @start.
  */
-#define LT_WAIT_FOR(m, start)                                                                                \
+#define LT_WAIT_FOR(m, start) LT_WAIT_FOR_AS(m, __func__, start)
+
+/** LT_WAIT_FOR_AS - as LT_WAIT_FOR(), if the function that the program called is not the one that waits
+ * @name: that function, for leat_error()
+ */
+#define LT_WAIT_FOR_AS(m, name, start)                                                                       \
 	__extension__({                                                                                      \
 		struct lt_wait w;                                                                            \
-		int refused = lt_sync_begin_call(&w, m);                                                     \
-		refused ? refused : lt_sync_end(&w, start);                                                  \
+		struct leat *m_ = (m);                                                                       \
+		int refused = lt_sync_begin_call(&w, m_);                                                    \
+		refused ? lt_sync_refused(m_, name, refused) : lt_sync_end_call(&w, m_, name, start);        \
 	})
+
+/** lt_sync_end_call - as lt_sync_end(); if @rc, also as lt_sync_refused() */
+int64_t lt_sync_end_call(struct lt_wait *w, struct leat *m, const char *name, int rc);
+
+/** lt_sync_refused - sets the text of leat_error(@m) if a function returns the error @rc and none has set it
+ * @m: NULL: sets none
+ * @name: the function; lt_sync_begin_call() came before, or lt_handle_untold()
+ *
+ * Return: @rc.
+ */
+int lt_sync_refused(struct leat *m, const char *name, int rc);
 
 /* A call made during the mount. */
 struct lt_rpc {

@@ -24,14 +24,22 @@ int leat_buf_alloc(struct leat_session *s, size_t bytes, void **ret)
 {
 	int rc = lt_session_check(s);
 
-	return rc ? rc : rpcrdma_mem_alloc(s->domain, bytes, ret);
+	if (!rc)
+		rc = rpcrdma_mem_alloc(s->domain, bytes, ret);
+	if (!rc)
+		atomic_fetch_add(&s->buffers, 1);
+	return rc;
 }
 
 int leat_buf_register(struct leat_session *s, void *mem, size_t bytes)
 {
 	int rc = lt_session_check(s);
 
-	return rc ? rc : rpcrdma_mem_register(s->domain, mem, bytes);
+	if (!rc)
+		rc = rpcrdma_mem_register(s->domain, mem, bytes);
+	if (!rc)
+		atomic_fetch_add(&s->buffers, 1);
+	return rc;
 }
 
 /* A request to unregister, passed from the caller to the owner's thread. */
@@ -70,11 +78,16 @@ int leat_buf_unregister(struct leat_session *s, void *mem)
 	if (rc)
 		return rc;
 	rpcrdma_engine_post(s->engine, &u.msg);
-	return (int)lt_sync_end(&u.wait, 0);
+	rc = (int)lt_sync_end(&u.wait, 0);
+	if (!rc)
+		atomic_fetch_sub(&s->buffers, 1);
+	return rc;
 }
 
 void leat_buf_free(struct leat_session *s, void *buf)
 {
-	if (buf && !lt_session_check(s))
-		rpcrdma_mem_free(s->domain, buf);
+	if (!buf || lt_session_check(s))
+		return;
+	rpcrdma_mem_free(s->domain, buf);
+	atomic_fetch_sub(&s->buffers, 1);
 }

@@ -348,7 +348,7 @@ int leat_fchdir(struct leat *m, const struct leat_file *dir)
 
 	if (rc)
 		return rc;
-	if (dir && !dir->is_dir)
-		return -ENOTDIR;
-	return lt_sync_run(m->session, change_dir, m, &dir);
+	lt_handle_untold();
+	rc = dir && !dir->is_dir ? -ENOTDIR : lt_sync_run(m->session, change_dir, m, &dir);
+	return lt_sync_refused(m, __func__, rc);
 }

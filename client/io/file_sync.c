@@ -40,7 +40,7 @@ int leat_close(struct leat_file *f)
 	rc = leat_aio_close(f, w.cb);
 	if (!rc && unlikely(atomic_load(&m->interrupted)))
 		(void)lt_sync_run(m->session, lt_sync_interrupt_now, m, NULL);
-	return (int)lt_sync_end(&w, rc);
+	return (int)lt_sync_end_call(&w, m, __func__, rc);
 }
 
 ssize_t leat_pread(struct leat_file *f, void *buf, size_t len, uint64_t off)
@@ -78,7 +78,7 @@ static int lock_pos(struct leat_file *f)
 
 static ssize_t read_at_pos(struct leat_file *f, void *buf, size_t len)
 {
-	ssize_t n = (ssize_t)LT_WAIT_FOR(f->m, lt_readahead_read(f, buf, len, f->pos, w.cb));
+	ssize_t n = (ssize_t)LT_WAIT_FOR_AS(f->m, "read", lt_readahead_read(f, buf, len, f->pos, w.cb));
 
 	if (n > 0)
 		f->pos += (uint64_t)n;
@@ -101,7 +101,7 @@ ssize_t leat_read(struct leat_file *f, void *buf, size_t len)
 static int ask_size(struct leat_file *f, uint64_t *ret)
 {
 	struct stat st;
-	int rc = (int)LT_WAIT_FOR(f->m, lt_file_stat_now(f, &st, w.cb));
+	int rc = (int)LT_WAIT_FOR_AS(f->m, "fstat", lt_file_stat_now(f, &st, w.cb));
 
 	if (!rc)
 		*ret = (uint64_t)st.st_size;
@@ -183,9 +183,10 @@ int64_t leat_lseek(struct leat_file *f, int64_t off, int whence)
 
 	if (rc)
 		return rc;
+	lt_handle_untold();
 	pos = seek(f, off, whence);
 	pthread_mutex_unlock(&f->pos_lock);
-	return pos;
+	return pos < 0 ? lt_sync_refused(f->m, __func__, (int)pos) : pos;
 }
 
 int leat_fsync(struct leat_file *f)

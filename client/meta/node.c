@@ -22,6 +22,7 @@
 #include "base/wire.h"
 #include "handle.h"
 #include "node.h"
+#include "sync.h"
 
 #define MAGIC 0x6c746e01u /* "ltn", version 1 */
 #define EXPORT_BYTES(fh_len) (4u + 8u + 1u + (fh_len) + 4u)
@@ -253,8 +254,9 @@ ssize_t leat_node_export(const struct leat_node *n, void *buf, size_t cap)
 		return rc;
 	if (!cap)
 		return (ssize_t)len;
+	lt_handle_untold();
 	if (!buf || cap < len)
-		return buf ? -ERANGE : -EINVAL;
+		return lt_sync_refused(m, __func__, buf ? -ERANGE : -EINVAL);
 	wire_put_init(&p, buf, len);
 	wire_put_u32(&p, MAGIC);
 	wire_put_u64(&p, hash_export(m));
@@ -296,7 +298,11 @@ int leat_node_import(struct leat *m, const void *buf, size_t len, struct leat_no
 	if (!m || (!buf && len) || !ret_node)
 		return -EINVAL;
 	rc = lt_session_check(m->session);
+	if (rc)
+		return rc;
+	rc = parse_export(m, buf, len, &fh);
 	if (!rc)
-		rc = parse_export(m, buf, len, &fh);
-	return rc ? rc : create_node(m, &fh, 0, "(imported node)", ret_node);
+		rc = create_node(m, &fh, 0, "(imported node)", ret_node);
+	lt_handle_untold();
+	return lt_sync_refused(m, __func__, rc);
 }

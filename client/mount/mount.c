@@ -183,7 +183,7 @@ static int walk_to_base(struct leat *m, struct leat_cb cb)
  * the mount: the base must not depend on chance. */
 static int find_base(struct leat *m, char *why, size_t cap)
 {
-	int rc = (int)LT_WAIT_FOR(m, walk_to_base(m, w.cb));
+	int rc = (int)LT_WAIT_FOR_AS(m, "mount", walk_to_base(m, w.cb));
 
 	switch (rc) {
 	case 0:
@@ -276,6 +276,8 @@ int leat_session_mount(struct leat_session *s, const char *url, const struct lea
 
 	lt_thread_error()[0] = '\0';
 	rc = lt_session_check(s);
+	if (rc == -EOWNERDEAD)
+		strcpy(why, "the session belongs to the parent of this process; create another");
 	if (!rc && s->is_private) { /* it would end with the other mount */
 		strcpy(why, "the session is that of leat_mount() for one mount");
 		rc = -EINVAL;

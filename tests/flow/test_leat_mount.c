@@ -499,7 +499,7 @@ static void *worker(void *arg)
 		bad += leat_fstat(f, &st) != 0 || st.st_size != sizeof(out);
 		bad += leat_close(f) != 0;
 		bad += leat_stat(shared, "/absent", &st) != -ENOENT;
-		bad += !strstr(leat_error(shared), "("); /* perhaps another thread's, but whole */
+		bad += !strstr(leat_error(shared), ": "); /* perhaps another thread's, but whole */
 		bad += leat_aio_null(shared, (struct leat_cb){ count_callback, NULL, NULL }) != 0;
 		bad += leat_opendir(shared, "/", &d) != 0;
 		if (!bad)

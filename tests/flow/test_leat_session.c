@@ -210,6 +210,24 @@ static void conflicts(void **state)
 	assert_int_equal(leat_session_free(s), 0);
 }
 
+/* Buffers belong to their session, which stays until they have been freed. */
+static void buffers_left(void **state)
+{
+	static uint8_t own[4096];
+	struct leat_session *s;
+	void *mem;
+
+	(void)state;
+	assert_int_equal(leat_session_create(NULL, &s), 0);
+	assert_int_equal(leat_buf_alloc(s, 4096, &mem), 0);
+	assert_int_equal(leat_session_free(s), -EBUSY);
+	leat_buf_free(s, mem);
+	assert_int_equal(leat_buf_register(s, own, sizeof(own)), 0);
+	assert_int_equal(leat_session_free(s), -EBUSY);
+	assert_int_equal(leat_buf_unregister(s, own), 0);
+	assert_int_equal(leat_session_free(s), 0);
+}
+
 /* One loop completes the operations of all mounts. */
 static void one_loop(void **state)
 {
@@ -530,6 +548,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(private_sessions),
 	cmocka_unit_test(one_registration),
 	cmocka_unit_test(conflicts),
+	cmocka_unit_test(buffers_left),
 	cmocka_unit_test(one_loop),
 	cmocka_unit_test(served_mounts),
 	cmocka_unit_test(threads),
