@@ -319,7 +319,8 @@ struct leat_cb {
  *   -ECANCELED     the operation has changed nothing at the server
  *   -EINPROGRESS   the operation changes something, and the server may have executed it or a part of it, or may
  *                  execute it later: a call that was sent cannot be taken back
- * A file whose leat_close() is cancelled is closed; data written last may not be stable.
+ * A file whose leat_close() is cancelled is closed; data written last may not be stable. Instead of
+ * -ECANCELED, it returns -EINPROGRESS if the file was removed while it was open: the close removes its hidden name.
  * Cancelling waits for no server. It blocks only while a server on the same host copies to or from the memory of a
  * call. */
 
@@ -335,7 +336,7 @@ int leat_cancel(struct leat *m, const void *user_data);
 int leat_cancel_all(struct leat *m);
 
 /** leat_interrupt - ends the synchronous call of @m in progress with -EINTR, or with -EINPROGRESS, as above. Without
- * such a call, the next one ends at once with -EINTR. leat_close() that ends with -EINTR has closed the file.
+ * such a call, the next one ends at once with -EINTR. leat_close() that ends with either has closed the file.
  *
  * Any thread; also in a signal handler: it is async-signal-safe. A signal alone ends no call: synchronous functions
  * continue after signal handlers, as with SA_RESTART. Asynchronous operations continue.

@@ -13,6 +13,14 @@
  *
  *             Without an open file there is no LOOKUP. A server that cannot RENAME or LINK gets the plain call.
  *
+ *             The call that creates the hidden name cannot be taken back, and must not be overtaken: a REMOVE that
+ *             the server executes first would find nothing, and the name would stay. So if the operation is cancelled
+ *             then, its caller gets -EINPROGRESS at once, and it goes on without a caller until the reply. Only the
+ *             end of the mount cancels it.
+ *
+ *             cancelled --> the callback moves to another operation, which ends
+ *                   `-----> reply -> kept --last close--> REMOVE
+ *
  *             A crash leaves hidden names behind; a mount that finds one may remove it after a day without a change
  *             (the sweep). The ctime of the file is the sign of life of the mount that has it open. RFC 1813 does
  *             not promise that RENAME moves it, so SETATTR sets the access time first, and again every TOUCH_S. A
@@ -24,9 +32,11 @@
  *             between the two. So neither the clock of the client nor a change meanwhile leads to an early removal.
  *             Files of other mounts of the session are not swept at any age.
  * Memory:     struct lt_removed, one allocation, belongs to the operation (op->removed), then to m->removed.
- * Threads:    The owner's. Sweeps, touches and removals after a cancel have no caller: leat_umount() cancels them.
- * Errors:     If a call that creates the hidden name fails in transit, or is cancelled, the name may exist: it is kept
- *             as if it did. A removal that fails leaves the name to a later sweep.
+ * Threads:    The owner's. Sweeps, touches and removals after a cancel have no caller: leat_umount() cancels them. It
+ *             waits for an operation that goes on without a caller, within its time limit.
+ * Errors:     If a call that creates the hidden name fails in transit, or is cancelled for lack of memory, the name may
+ *             exist: it is kept as if it did. A removal that fails, or that the server executes before a call that
+ *             has timed out (retry=soft), leaves the name to a later sweep.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -50,6 +60,11 @@ struct lt_removed {
 	char name[LT_REMOVED_BYTES];
 	int64_t result;        /* of the operation that removes the name */
 	bool detached;         /* which is one of its own */
+	/* while a call creates the name */
+	void (*stop)(struct lt_task *t); /* of the operation before and after it */
+	bool posted;           /* a message runs go_on_alone() */
+	bool replied;          /* before that message, with `err` */
+	int err;
 };
 
 /* Exactly the pattern of a name that a sweep removes, and nothing else. */
@@ -208,7 +223,7 @@ static int create_removed(struct lt_op *op, const struct lt_fh *fh)
 	}
 	r->dir = op->walk.fh;
 	r->fh = *fh;
-	r->detached = false;
+	r->detached = r->posted = r->replied = false;
 	snprintf(r->name, sizeof(r->name), LT_REMOVED_PREFIX "%016llx", (unsigned long long)random);
 	op->removed = r;
 	return 0;
@@ -322,19 +337,117 @@ static diropargs3 hidden_name(struct lt_removed *r)
 	return where;
 }
 
+/* The step after the call. */
+static void hid(struct lt_op *op, int err)
+{
+	struct lt_removed *r = op->removed;
+
+	if (r->posted) {
+		r->replied = true;
+		r->err = err;
+		return;
+	}
+	op->task.stop = r->stop;
+	op->typed_next(op, err);
+}
+
+/* There is no caller any more. */
+static void hid_alone(struct lt_op *op, int err)
+{
+	if (op->call.status == NFS3_OK && err != -ECANCELED)
+		lt_removed_keep(op, 0); /* done, or failed in transit */
+	else
+		lt_op_finish(op, 0);
+}
+
+static void go_on_alone(struct rpcrdma_msg *msg)
+{
+	struct lt_op *op = container_of(msg, struct lt_op, task.msg);
+	struct lt_removed *r = op->removed;
+
+	r->posted = false;
+	op->task.cancelled = atomic_load(&op->task.m->ending);
+	if (r->replied)
+		hid(op, r->err);
+	else if (op->task.cancelled)
+		lt_call_cancel(&op->call);
+}
+
+static void tell_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_task_explain(&op->task, -EINPROGRESS, lt_call_name(&op->call), "cancelled");
+	lt_op_finish(op, -EINPROGRESS);
+}
+
+/* Moves the callback, and what an error message says, from @op to @to. */
+static void move_caller(struct lt_op *to, struct lt_op *op)
+{
+	to->task.cb = op->task.cb;
+	to->task.path = op->task.path;
+	to->task.path2 = op->task.path2;
+	to->path_copy = op->path_copy;
+	to->path2_copy = op->path2_copy;
+	to->place = op->place;
+	to->place2 = op->place2;
+	to->call.rpc.prog = op->call.rpc.prog;
+	to->call.rpc.proc = op->call.rpc.proc;
+	op->task.cb = (struct leat_cb){ 0 };
+	op->task.path = op->task.path2 = NULL;
+	op->path_copy = op->path2_copy = op->place = op->place2 = NULL;
+}
+
+/* Ends @op for its caller. Return: false: no memory, or the mount ends */
+static bool let_caller_go(struct lt_op *op)
+{
+	struct lt_op *told;
+
+	if (lt_op_create(op->task.m, op->task.verb, NULL, NULL, (struct leat_cb){ 0 }, &told))
+		return false;
+	move_caller(told, op);
+	op->typed_next = hid_alone;
+	op->call.cancelled = true; /* NFS3ERR_JUKEBOX: the server is not asked again */
+	(void)lt_op_submit(told, tell_start);
+	return true;
+}
+
+/* A message lets the operation go on as if it were not cancelled, or cancels it if the mount ends. Until then
+ * lt_task_cancel() does not find it again. */
+static void stop_hiding(struct lt_task *t)
+{
+	struct lt_op *op = container_of(t, struct lt_op, task);
+	bool is_alone = op->typed_next == hid_alone;
+
+	if (!is_alone && !(op->call.rpc.sent && let_caller_go(op))) {
+		lt_call_cancel(&op->call);
+		return;
+	}
+	op->removed->posted = true;
+	t->msg.fn = go_on_alone;
+	rpcrdma_engine_post(t->m->session->engine, &t->msg);
+}
+
+static void hide(struct lt_op *op, uint32_t proc, lt_op_step next)
+{
+	op->typed_next = next;
+	op->removed->stop = op->task.stop;
+	op->task.stop = stop_hiding;
+	lt_op_call(op, proc, hid);
+}
+
 void lt_removed_rename(struct lt_op *op, lt_op_step next)
 {
 	op->args.rename.from.dir = lt_fh_wire(&op->walk.fh);
 	op->args.rename.from.name = op->walk.part.name;
 	op->args.rename.to = hidden_name(op->removed);
-	lt_op_call(op, NFSPROC3_RENAME, next);
+	hide(op, NFSPROC3_RENAME, next);
 }
 
 void lt_removed_link(struct lt_op *op, lt_op_step next)
 {
 	op->args.link.file = lt_fh_wire(&op->removed->fh);
 	op->args.link.link = hidden_name(op->removed);
-	lt_op_call(op, NFSPROC3_LINK, next);
+	hide(op, NFSPROC3_LINK, next);
 }
 
 void lt_removed_keep(struct lt_op *op, int64_t result)
@@ -355,18 +468,19 @@ static void remove_start(struct lt_op *op, int err)
 }
 
 /* Removes the name by an operation of its own, because @op is cancelled. If that one is cancelled too, as all are, the
- * name stays for a later sweep. */
-static void detach(struct lt_op *op)
+ * name stays for a later sweep. Return: false: it cannot be started */
+static bool detach(struct lt_op *op)
 {
 	struct lt_removed *r = op->removed;
 	struct lt_op *own = r->detached ? NULL : create_background(op->task.m, "remove");
 
 	if (!own)
-		return;
+		return false;
 	r->detached = true;
 	own->removed = r;
 	op->removed = NULL;
 	(void)lt_op_submit(own, remove_start);
+	return true;
 }
 
 static void removed(struct lt_op *op, int err)
@@ -375,8 +489,8 @@ static void removed(struct lt_op *op, int err)
 	int64_t result = op->removed->result;
 
 	/* otherwise another client has removed or renamed it */
-	if (err && op->task.cancelled)
-		detach(op);
+	if (err && op->task.cancelled && detach(op) && result == -ECANCELED)
+		result = -EINPROGRESS;
 	lt_removed_forget(op);
 	lt_removed_settle(op, &fh, result);
 }

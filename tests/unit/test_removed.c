@@ -510,19 +510,6 @@ static void cancelled(void **state)
 	assert_int_equal(leat_cancel_all(m), 0);
 	run_one(&told);
 	expect("");
-
-	/* the RENAME may have been executed */
-	f = fake_open(m, O_RDONLY);
-	told.times = 0;
-	assert_int_equal(leat_aio_unlink(m, "/f", cb), 0);
-	while (fake.by_proc[NFSPROC3_RENAME] < 3)
-		leat_poll(leat_session(m), 0);
-	assert_int_equal(leat_cancel(m, &told), 0);
-	run_one(&told);
-	assert_int_equal(told.result, -EINPROGRESS);
-	expect("LOOKUP f;SETATTR ;");
-	assert_int_equal(leat_close(f), 0);
-	expect("REMOVE hidden;");
 }
 
 static void no_memory(void **state)
