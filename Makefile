@@ -269,6 +269,8 @@ $(if $(DUMP_DIR),,$(error realpath finds no path from BINDIR ($(BINDIR)) to LIBE
 $(shell echo '$(DUMP_DIR)' | cmp -s - $(O)/dump_dir || echo '$(DUMP_DIR)' >$(O)/dump_dir)
 $(O)/client/tools/dump.o: override CPPFLAGS += -DDUMP_DIR='"$(DUMP_DIR)"'
 $(O)/client/tools/dump.o: $(O)/dump_dir
+PC_DIRS := $(PREFIX) $(LIBDIR) $(INCLUDEDIR) $(VERBS_LIBS)
+$(shell echo '$(PC_DIRS)' | cmp -s - $(O)/pc_dirs || echo '$(PC_DIRS)' >$(O)/pc_dirs)
 endif
 
 # mode : what : where
@@ -289,14 +291,18 @@ LINKS := $(foreach l,libleat librpcrdma, \
 	$l.so.$(VERSION):$(LIBDIR)/$l.so.$(SOVERSION) $l.so.$(SOVERSION):$(LIBDIR)/$l.so)
 word_of = $(word $1,$(subst :, ,$2))
 
-$(B)/leat.pc: Makefile
-	$(Q)printf '%s\n' 'Name: leat' 'Description: files on a leat or NFSv3 server, without a mount' \
+# relative to ${prefix} where possible, so that pkg-config --define-prefix finds a tree that was moved
+pc_dir = $(patsubst $(PREFIX)/%,$${prefix}/%,$1)
+PC_HEAD = 'prefix=$(PREFIX)' 'libdir=$(call pc_dir,$(LIBDIR))' 'includedir=$(call pc_dir,$(INCLUDEDIR))' ''
+PC_CFLAGS = 'Cflags: -I$${includedir}'
+$(B)/leat.pc: Makefile $(O)/pc_dirs
+	$(Q)printf '%s\n' $(PC_HEAD) 'Name: leat' 'Description: files on a leat or NFSv3 server, without a mount' \
 		'Version: $(VERSION)' 'Requires.private: rpcrdma libtirpc' \
-		'Libs: -L$(LIBDIR) -lleat' 'Libs.private: -lrpcrdma -pthread' 'Cflags: -I$(INCLUDEDIR)' >$@
-$(B)/rpcrdma.pc: Makefile
-	$(Q)printf '%s\n' 'Name: rpcrdma' 'Description: ONC RPC over RDMA, the local fabric and TCP' \
+		'Libs: -L$${libdir} -lleat' 'Libs.private: -lrpcrdma -pthread' $(PC_CFLAGS) >$@
+$(B)/rpcrdma.pc: Makefile $(O)/pc_dirs
+	$(Q)printf '%s\n' $(PC_HEAD) 'Name: rpcrdma' 'Description: ONC RPC over RDMA, the local fabric and TCP' \
 		'Version: $(VERSION)' 'Requires: libtirpc' \
-		'Libs: -L$(LIBDIR) -lrpcrdma' 'Libs.private: -pthread $(VERBS_LIBS)' 'Cflags: -I$(INCLUDEDIR)' >$@
+		'Libs: -L$${libdir} -lrpcrdma' 'Libs.private: -pthread $(VERBS_LIBS)' $(PC_CFLAGS) >$@
 
 .PHONY: install uninstall
 install: all $(B)/leat.pc $(B)/rpcrdma.pc

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * kvd.c - a key-value store in memory: kvd URL, for instance local:///tmp/kv or tcp://127.0.0.1:0; prints where */
+ * kvd.c - a key-value store in memory: kvd URL, for instance local:///tmp/kv or tcp://127.0.0.1:0; prints where
+ *     cc kvd.c $(pkg-config --cflags --libs rpcrdma) -o kvd */
 #include <errno.h>
 #include <search.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "kv.h"
 
 static size_t total; /* bytes of all values; more than 64 MiB are refused, and more keys than the table holds */
-struct slot {
-	char key[256], *value;
-	uint32_t len;
-};
+struct slot { char key[256], *value; uint32_t len; };
 
 static int put(struct rpcrdma_task *t)
 {
@@ -53,15 +49,17 @@ int main(int argc, char **argv)
 	static const struct rpcrdma_prog prog = { KV_PROG, KV_VERS, procs, 2 };
 	const struct rpcrdma_addr *used;
 	struct rpcrdma_addr addr;
-	char text[300];
 	struct rpcrdma_engine *e;
 	struct rpcrdma_service *s;
+	int rc;
 
-	if (argc != 2 || !hcreate(4096) || rpcrdma_addr_parse(argv[1], &addr) || rpcrdma_engine_create(NULL, NULL, &e) ||
-	    rpcrdma_service_create(e, &(struct rpcrdma_service_attr){ .progs = &prog, .nprogs = 1 }, &s) ||
-	    rpcrdma_service_listen(s, &addr, &used))
-		return fprintf(stderr, "usage: kvd URL, with an address that is free\n"), 2;
-	puts(rpcrdma_addr_print(used, text, sizeof(text)));
+	if (argc != 2 || rpcrdma_addr_parse(argv[1], &addr))
+		errx(2, "usage: kvd URL");
+	if ((rc = hcreate(4096) ? 0 : -errno) || (rc = rpcrdma_engine_create(NULL, NULL, &e)) ||
+	    (rc = rpcrdma_service_create(e, &(struct rpcrdma_service_attr){ .progs = &prog, .nprogs = 1 }, &s)) ||
+	    (rc = rpcrdma_service_listen(s, &addr, &used)))
+		errx(1, "cannot listen on %s: %s", argv[1], strerror(-rc));
+	puts(rpcrdma_addr_print(used, (char[300]){ "" }, 300));
 	fflush(stdout);
 	for (;;)
 		rpcrdma_engine_wait(e, -1);

@@ -27,6 +27,13 @@ try() { # URL
 		"$EXAMPLES/kv/kv" "$url" get key >"$work/copy" || fail "$1: get $bytes"
 		cmp "$work/value" "$work/copy" || fail "$1: $bytes"
 	done
+	(cat "$work/value" && printf x) | "$EXAMPLES/kv/kv" "$url" put key 2>"$work/out" && fail "$1: takes a value over 1 MiB"
+	grep -qx 'kv: the value is longer than 1 MiB' "$work/out" || fail "$1: $(cat "$work/out")"
+	"$EXAMPLES/kv/kv" "$url" put key <"$work" 2>"$work/out" && fail "$1: takes what it cannot read"
+	grep -q '^kv: cannot read the value' "$work/out" || fail "$1: $(cat "$work/out")"
+	"$EXAMPLES/kv/kv" "$url" get key | cmp - "$work/value" || fail "$1: a refused value was stored"
+	"$EXAMPLES/kv/kvd" "$url" >"$work/out" 2>&1 && fail "$1: listens twice"
+	grep -q "^kvd: cannot listen on $url: Address already in use$" "$work/out" || fail "$1: $(cat "$work/out")"
 	echo other | "$EXAMPLES/kv/kv" "$url" put other
 	"$EXAMPLES/kv/kv" "$url" get key | cmp - "$work/value" || fail "$1: another key"
 	[ "$("$EXAMPLES/kv/kv" "$url" get other)" = other ] || fail "$1: other"
@@ -43,6 +50,11 @@ try() { # URL
 	grep -q '^kv: ' "$work/out" || fail "$1: $(cat "$work/out")"
 }
 
+for name in kv kvd; do
+	"$EXAMPLES/kv/$name" nothing 2>"$work/out" && fail "$name without a URL"
+	grep -q "^$name: usage: $name URL" "$work/out" || fail "$name: $(cat "$work/out")"
+	grep -q "^ \*     cc $name.c .*pkg-config .* rpcrdma" "examples/kv/$name.c" || fail "$name.c has no line for cc"
+done
 try "local://$work/kv"
 try tcp://127.0.0.1:0
 echo 'values of 0 bytes to 1 MiB, over the local fabric and TCP'

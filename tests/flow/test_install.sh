@@ -66,6 +66,11 @@ flags() { pkg-config "$@" | sed -E "s,-I/usr/include( |$),-I$root/include\1,; s,
 		-Wl,-rpath-link,"$root/lib" -o "$work/copy" || fail 'an installed example'
 	$CC -Wall -Werror "$work/rpc.c" -I"$root/include" $(flags --cflags rpcrdma) -L"$root/lib" \
 		-lrpcrdma -o "$work/rpc" || fail 'link with librpcrdma.so'
+	for name in kv kvd; do
+		$CC -Wall -Werror "$root/share/doc/leat/examples/kv/$name.c" -I"$root/include" -L"$root/lib" \
+			$(flags --cflags --libs rpcrdma) -Wl,-rpath-link,"$root/lib" \
+			-o "$work/$name" || fail "the installed example $name.c"
+	done
 }
 [ "$(LD_LIBRARY_PATH=$root/lib "$work/shared")" = "$("$work/static")" ] || fail 'versions differ'
 LD_LIBRARY_PATH=$root/lib "$work/rpc" || fail 'librpcrdma.so'
@@ -122,6 +127,21 @@ mv "$work/other" "$work/moved"
 "$work/moved/usr/bin/leat" dump tests/vectors/kernel-session.pcap | grep -q ' REPLY ' || fail 'leat dump, from LIBEXECDIR'
 make -C "$work/tree" -n V=1 -W client/tools/dump.c CPPFLAGS=-DX LIBEXECDIR=/usr/lib/our-helpers \
 	build/obj/default/client/tools/dump.o 2>&1 | grep -q 'DUMP_DIR=.*our-helpers/leat' || fail 'LIBEXECDIR, beside CPPFLAGS'
+
+# Another PREFIX, after the first: the files of pkg-config name it, and may move with it.
+quiet_make -C "$work/tree" install DESTDIR="$work/second" PREFIX=/opt/leat BINDIR=/usr/bin LIBEXECDIR=/usr/lib/our-helpers
+pc() { PKG_CONFIG_PATH=$work/$1/opt/leat/lib/pkgconfig pkg-config "$2" --cflags --libs "$3" | sed 's/ *$//'; }
+for lib in leat rpcrdma; do
+	out=$(pc second --dont-define-prefix "$lib")
+	case $out in -I/opt/leat/include\ *"-L/opt/leat/lib -l$lib"*) ;; *) fail "$lib.pc of another PREFIX: $out" ;; esac
+	mv "$work/second" "$work/third"
+	out=$(pc third --define-prefix "$lib")
+	case $out in "-I$work/third/opt/leat/include "*"-L$work/third/opt/leat/lib -l$lib"*) ;; *) fail "$lib.pc that moved: $out" ;; esac
+	mv "$work/third" "$work/second"
+done
+quiet_make -C "$work/tree" install DESTDIR="$work/second" PREFIX=/opt/leat BINDIR=/usr/bin LIBEXECDIR=/usr/lib/our-helpers \
+	LIBDIR=/opt/other/lib64
+grep -qx 'libdir=/opt/other/lib64' "$work/second/opt/other/lib64/pkgconfig/leat.pc" || fail 'leat.pc with another LIBDIR'
 
 for lib in leat:leat_ rpcrdma:rpcrdma_; do
 	out=$(nm -D --defined-only "$root/lib/lib${lib%%:*}.so" | awk '$2 != "A" { print $3 }' | grep -v "^${lib#*:}") &&
