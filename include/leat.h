@@ -9,6 +9,8 @@
  *     if (leat_open(m, "/dir/file", O_RDONLY, 0, &f) < 0) ...
  *     ssize_t n = leat_pread(f, buf, sizeof(buf), 0);
  *
+ * C:        In strict ISO modes (cc -std=c99), define _POSIX_C_SOURCE as 200809L before the first #include; the default
+ *           (-std=gnu..) needs nothing. FALLOC_FL_*, O_PATH, SEEK_DATA and SEEK_HOLE need _GNU_SOURCE.
  * URLs:     SCHEME://HOST[:PORT]/EXPORT/PATH?OPTION=VALUE&...  with SCHEME one of
  *             leat   connects by address, then switches to the fastest transport on which the same
  *                    server instance replies: local, RDMA, TCP (`leat ping` shows which, and why
@@ -54,6 +56,8 @@
  *           its handles: leat_umount() and leat_session_free() then close its copies of the sockets, so that servers
  *           notice the end of the parent. It may create others. Over RDMA, a child that neither ends nor calls exec()
  *           keeps the parent's connections, because the device's descriptor stays open.
+ *           Memory of leat_buf_alloc() is shared with children of fork(): what a child stores there, the parent and
+ *           its servers see. A child must not write to it.
  * Errors:   Functions return 0 (or a count) or -errno and do not set errno; leat_error() has details.
  */
 #ifndef LEAT_H
@@ -104,8 +108,8 @@ void leat_opts_destroy(struct leat_opts *o); /* NULL is fine. Mounts do not need
  *                             registration, per page of it, and the same of deregistration. The calling thread is
  *                             busy for that time
  *
- * Return: 0; -EINVAL: no such option (leat_error(NULL) names the nearest one), or an invalid value; -ENOMEM, also if
- * @o is NULL. A failure leaves the options unchanged.
+ * Return: 0; -EINVAL: no such option (leat_error(NULL) names the nearest one, if one is near; leat_option_name() lists
+ * all), or an invalid value; -ENOMEM, also if @o is NULL. A failure leaves the options unchanged.
  */
 int leat_set(struct leat_opts *o, const char *name, const char *value);
 
@@ -156,7 +160,10 @@ int leat_session_mount(struct leat_session *s, const char *url, const struct lea
 
 /** leat_session_free - ends a session and its service thread. NULL is fine.
  *
- * Return: 0; -EBUSY: it has mounts, or buffers that were not freed or unregistered; -EDEADLK: from a callback. In both cases the session continues.
+ * Its mounts must have ended, and its buffers must have been freed (leat_buf_free(), leat_buf_unregister()).
+ *
+ * Return: 0; -EBUSY: it has mounts, or buffers that were not freed or unregistered; -EDEADLK: from a callback. In both
+ * cases the session continues.
  */
 int leat_session_free(struct leat_session *s);
 
@@ -357,9 +364,12 @@ void leat_interrupt(struct leat *m);
  * the pages of that buffer with others of the same content; the address stays. A program that has pinned the pages by
  * other means (fixed buffers of io_uring, a registration of another library) must pin them again.
  *
+ * Children of fork() share the memory, and must not write to it: see "Fork" above.
+ *
  * Return: 0, -ENOMEM, -EINVAL. */
 int leat_buf_alloc(struct leat_session *s, size_t bytes, void **ret);
-/** leat_buf_free - frees a buffer; no I/O may be in flight in it. NULL is fine. */
+/** leat_buf_free - frees a buffer; no I/O may be in flight in it. NULL is fine.
+ * Call it before the session ends: before leat_session_free(), or before leat_umount() of a mount of leat_mount(). */
 void leat_buf_free(struct leat_session *s, void *buf);
 
 /** leat_buf_register - marks the program's own memory for registration at first use; the registration is kept
@@ -790,7 +800,8 @@ void leat_closedir(struct leat_dir *d);
  *   reg_bounced          payloads copied through a bounce buffer instead
  *   reg_pinned           bytes registered in the cache now
  *   binds, local_invs    memory windows bound over registrations; invalidated by this side, the rest by the server
- * The others are counters of librpcrdma: rpcrdma.h describes them. */
+ * The others are counters of librpcrdma: rpcrdma_loop.h describes them. conns and conns_total are 0: leat_info() has
+ * the number of connections. */
 
 /** leat_stat_name - name of the @i-th counter; NULL: no more */
 const char *leat_stat_name(size_t i);

@@ -20,9 +20,12 @@
  * rpcrdma_lab.h, for measurements and tests, is not included. rpcrdma(7) has a picture of the objects.
  *
  * Threads:  A domain may be used by several threads. An engine and all objects on it belong to
- *           one thread at a time; only rpcrdma_engine_post() may be called from other threads.
- *           Callbacks run inside rpcrdma_engine_poll()/_wait() of the owning thread, never inside
- *           the call that started an operation.
+ *           one thread at a time. Other threads may call rpcrdma_engine_post(), rpcrdma_engine_enter() and after
+ *           it what it permits, rpcrdma_task_finish(), rpcrdma_task_is_lost(), and what the headers mark "any
+ *           thread". Callbacks run inside functions that run the engine (rpcrdma_engine_poll(), _wait(),
+ *           rpcrdma_clnt_call_wait(), rpcrdma_service_destroy()) on the owning thread, and inside
+ *           rpcrdma_engine_linger() and _leave() on the thread that entered. They never run inside the call
+ *           that started an operation.
  * Memory:   Memory passed by a caller stays the caller's and must stay valid until the callback
  *           that ends the operation. Strings and attributes are copied.
  * Errors:   0 or -errno; outputs (ret_*, *ret) are written on success only.

@@ -52,7 +52,8 @@ void rpcrdma_domain_destroy(struct rpcrdma_domain *d);
 
 /* ---- counters ----------------------------------------------------------------------------- */
 
-/* Counters by name. BOTH(name): of requesters and responders; OWN(name): of requesters only.
+/* Counters by name. OWN(name): of requesters only. BOTH(name): of responders and, except conns, conns_total and those
+ * that say "server", of requesters.
  *
  *   calls, replies       RPCs started and finished
  *   bytes_in, bytes_out  payload received and sent by this side, by any method
@@ -61,9 +62,17 @@ void rpcrdma_domain_destroy(struct rpcrdma_domain *d);
  *   bytes_placed         by RDMA Write (server)
  *   bytes_pulled         by RDMA Read (server)
  *   bytes_direct         transferred by the kernel directly into the caller's memory
+ *   chunks_read, chunks_write, chunks_reply   Read chunks of arguments, Write chunks and Reply chunks of calls
+ *   long_calls           calls whose message moved by a Read chunk at position zero
+ *   inline_msgs          other calls: the message was sent itself. Of a responder also calls over TCP; of a requester
+ *                        only calls without a Read chunk
  *   err_chunk, err_vers, garbage, dropped     responses to invalid messages
  *   credits_low          smallest credit limit that a requester has seen in force; 0: none yet
  *   credit_waits, buf_waits, sq_waits         waits for a resource; a shortage queues, it is never an error
+ *   rnr                  connections lost because the peer had no receive posted
+ *   reconnects           connections after the first of a client
+ *   timeouts             connections dropped because a call had no reply in time
+ *   regs, deregs         registrations and deregistrations of memory for remote access
  *   binds, local_invs    of memory windows: bound, invalidated locally
  *   invalidations        by the peer's Send, or by our Send (server)
  *   reg_hits, reg_misses registration caches: hits, misses
@@ -74,7 +83,8 @@ void rpcrdma_domain_destroy(struct rpcrdma_domain *d);
  *   reg_uncacheable      ranges registered for one call because they cannot be cached
  *   reg_bounced          payloads copied through a bounce buffer instead
  *   reg_pinned           bytes registered in the caches now
- *   conns, conns_total   open now; since creation
+ *   conns, conns_total   connections of responders: open now; since creation. 0 in a process that
+ *                        has clients only (libleat: leat_info.conns)
  *   shared_recvs         receives shared by connections
  *   sleeps, spins        engine: blocking waits; waits ended by polling
  *   posts, completions   batches of work requests posted to a device; completions

@@ -30,6 +30,9 @@ extern "C" {
  * program that has pinned the pages by other means (fixed buffers of io_uring, a registration of another library)
  * must pin them again after -ETIMEDOUT, -ECANCELED or a lost connection.
  *
+ * The memory is shared with children of fork(): what a child stores there, the parent and its peers see. A child must
+ * not write to it.
+ *
  * Return: 0, -ENOMEM, -EINVAL (0 bytes).
  */
 int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret);
@@ -48,8 +51,8 @@ int rpcrdma_mem_register(struct rpcrdma_domain *d, void *mem, size_t bytes);
 
 /** rpcrdma_mem_unregister - on success no peer can access the memory any more
  *
- * Return: 0; -EBUSY: a call in flight or a transfer of a service uses it; let the engine run and try again; -ENOENT: no registration begins at
- * this address.
+ * Return: 0; -EBUSY: a call in flight or a transfer of a service uses it; let the engine run and try again; -ENOENT:
+ * no registration begins at this address.
  */
 int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *mem);
 

@@ -13,7 +13,15 @@
  * What the filter of the arguments allocates (strings, arrays, lists) is charged to no client. So the filter needs
  * bounds: a call may be as long as svc_attr.call_bytes_max, and each task keeps its arguments until it ends.
  *
- * Threads: the engine of the service, except rpcrdma_task_finish() and rpcrdma_task_is_lost().
+ * Memory:  A handler may reply with memory of its own, in two ways. release() tells when the library no longer uses it.
+ *          - The payload's iov refers to it: any number of entries, of at most rpcrdma_domain_reply_max() bytes in sum.
+ *            The entries and the bytes stay valid and unchanged until release(). Over RDMA and the local fabric a CPU
+ *            copies the bytes into a buffer, also from memory of rpcrdma_mem_alloc().
+ *          - Without that copy: a procedure without res_data_max calls rpcrdma_req_place(t->req, xfer) with xfer->mem
+ *            (rpcrdma_mem_alloc(), rpcrdma_mem_register()), then sets length and leaves iovcnt 0. @xfer stays valid
+ *            until release() as well. With res_data_max, the library places task->data itself.
+ * Threads: the engine of the service, except rpcrdma_task_finish() and rpcrdma_task_is_lost(). Between RPCRDMA_PENDING
+ *          and rpcrdma_task_finish(), another thread may use task->args and task->data, and write task->res.
  */
 #ifndef RPCRDMA_PROG_H
 #define RPCRDMA_PROG_H
@@ -35,7 +43,8 @@ struct rpcrdma_task {
 	void *ctx;               /* of the service */
 	void *args;              /* decoded. A payload of args_data_max has iovcnt 1: it is in memory of the library */
 	void *res;               /* results, initially zero */
-	void *data;              /* buffer for the payload of the results, or NULL */
+	void *data;              /* buffer for the payload of the results. NULL if @data_bytes is 0: no res_data_max,
+	                          * res_data_bytes() returned 0, or no room (see @data_bytes) */
 	uint32_t data_bytes;     /* its size, at most what the caller accepts and what one buffer of the pool has beside
 	                          * the payload of the arguments */
 	void *user;              /* initially NULL */
@@ -55,7 +64,7 @@ struct rpcrdma_proc {
 	size_t args_data_at;     /* ... described by the struct rpcrdma_payload at this offset of the arguments */
 	uint32_t res_data_max;   /* the results have a payload of at most this length ... */
 	size_t res_data_at;      /* ... described by the struct rpcrdma_payload at this offset of the results. The handler
-	                          * sets length, and either writes that many bytes to task->data or sets iov */
+	                          * sets length, and either writes that many bytes to task->data or sets iov and iovcnt */
 	/* Returns the size of task->data that this call needs; it may reply at once with less. NULL: res_data_max. */
 	uint32_t (*res_data_bytes)(struct rpcrdma_task *t);
 	/* Serves the call; must not block. Return: 0: reply with task->res; RPCRDMA_PENDING; -errno: as

@@ -137,6 +137,12 @@ for lib in leat rpcrdma; do
 	mv "$work/second" "$work/third"
 	out=$(pc third --define-prefix "$lib")
 	case $out in "-I$work/third/opt/leat/include "*"-L$work/third/opt/leat/lib -l$lib"*) ;; *) fail "$lib.pc that moved: $out" ;; esac
+	# as README.md says
+	src=rpc
+	[ $lib = rpcrdma ] || src=prog
+	# shellcheck disable=SC2046,SC2086 # flags
+	$CC -Wall -Werror "$work/$src.c" $out $(pkg-config --cflags --libs libtirpc) \
+		-Wl,-rpath-link,"$work/third/opt/leat/lib" -o "$work/$lib-moved" || fail "$lib of a tree that moved"
 	mv "$work/third" "$work/second"
 done
 quiet_make -C "$work/tree" install DESTDIR="$work/second" PREFIX=/opt/leat BINDIR=/usr/bin LIBEXECDIR=/usr/lib/our-helpers \
