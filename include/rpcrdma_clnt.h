@@ -104,14 +104,15 @@ struct rpcrdma_call {
 	const void *args;
 	xdrproc_t decode;                  /* results */
 	void *res;
-	const struct iovec *sink;          /* memory for the results' payload; the sum is its maximum length */
+	const struct iovec *sink;          /* memory for the results' payload; the sum is its maximum length. Results
+	                                    * with a payload need a sink: without room the call fails with -EMSGSIZE */
 	int sinkcnt;
 	uint32_t reply_max;                /* maximum results, XDR bytes without payload and RPC header */
 	struct rpcrdma_verf *verf;         /* receives the verifier of an accepted reply; NULL: not wanted */
 	uint32_t deadline_ms;              /* fail with -ETIMEDOUT after this time; 0: never */
 	void (*done)(struct rpcrdma_call *call, int err);
 
-	/* valid in done() */
+	/* valid in done(); why also if rpcrdma_clnt_call() fails */
 	uint32_t xid;
 	uint32_t payload_bytes;            /* of the results, now in sink */
 	const char *why;                   /* on failure: text for users; static or owned by the client */
@@ -144,9 +145,15 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c);
 /** rpcrdma_clnt_call - starts a call; done() runs exactly once, later, unless an error is returned
  *
  * done(err): 0: results decoded; -EPROTONOSUPPORT, -EOPNOTSUPP, -EINVAL, -EREMOTEIO, -EACCES: from the reply header
- * (call->why); -EMSGSIZE: reply or call too long for the peer (ERR_CHUNK); -EBADMSG: the results did not decode;
- * -EPROTO: the reply violated the protocol, connection dropped; -ETIMEDOUT: deadline; -ECANCELED; -EFAULT: its memory
- * is not mapped, or was unmapped while the call was in flight; or a connect error before the first connection.
+ * (call->why); -EMSGSIZE: the results are longer than call->sink or call->reply_max, or the call is too long for the
+ * peer (ERR_CHUNK); -EBADMSG: the results did not decode; -EPROTO: the reply violated the protocol, connection dropped;
+ * -ETIMEDOUT: deadline; -ECANCELED; -EFAULT: its memory is not mapped, or was unmapped while the call was in flight; or
+ * a connect error before the first connection, -ECONNREFUSED also for a local socket that does not exist.
+ *
+ * TCP does not tell the server how much room a call has. A reply that is longer fails only its call, with -EMSGSIZE, and
+ * the rest of it is discarded, if what was decoded explains its length: a payload that ends with the reply exceeds the
+ * sink, or the results reach beyond reply_max. It is -EPROTO if its payload reaches beyond the reply, if the results end
+ * before the reply, or if it is longer than RPCRDMA_BUF_MAX and 64 KiB.
  *
  * Return: 0; -EMSGSIZE: the arguments exceed the maximum of a call; -EINVAL: they do not encode; -EFAULT, -ENOMEM.
  */

@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -96,8 +97,24 @@ static uint64_t backoff_ns(struct rpcrdma_clnt *c)
 					 << MIN(c->attempts - 1, BACKOFF_DOUBLINGS));
 }
 
+/* The fabric reports a missing socket as refused: it is missing for a moment while a server restarts. */
+static const char *connect_why(const struct rpcrdma_clnt *c, int err, char *buf, size_t cap)
+{
+	const struct rpcrdma_addr *a = &c->dial;
+	char url[160];
+	bool is_missing;
+
+	if (a->transport != RPCRDMA_LOCAL)
+		return strerror(-err);
+	is_missing = err == -ECONNREFUSED && access(a->host, F_OK) && errno == ENOENT;
+	rpcrdma_addr_print(a, url, sizeof(url));
+	snprintf(buf, cap, "%s: %s%s", url, is_missing ? "no such socket: " : "", strerror(-err));
+	return buf;
+}
+
 static void attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
 {
+	char why[sizeof(c->why)];
 	int rc;
 
 	c->retry_ns = 0;
@@ -114,7 +131,7 @@ static void attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
 	else if (!rc)
 		rc = c->ops->connect(c);
 	if (rc < 0)
-		rr_clnt_down(c, rc, strerror(-rc));
+		rr_clnt_down(c, rc, connect_why(c, rc, why, sizeof(why)));
 	else
 		rr_clnt_due(c, c->connect_ns);
 }
@@ -457,7 +474,7 @@ void rpcrdma_clnt_info_sized(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_i
 	};
 
 	c->ops->info(c, &i);
-	snprintf(i.why, sizeof(i.why), "%s", c->why);
+	snprintf(i.why, sizeof(i.why), "%.*s", (int)sizeof(i.why) - 1, c->why);
 	snprintf(i.device, sizeof(i.device), "%s", c->ops->device(c));
 	rr_sized_out(ret, bytes, &i, sizeof(i));
 }

@@ -297,6 +297,24 @@ static bool may_send(const struct rpcrdma_clnt *c)
 	       !c->pumping;
 }
 
+/* Explains a final error of send(); -EINVAL without a reason of the encoder: the payload's iov. */
+static const char *unsendable(const struct rr_call *call, int rc)
+{
+	if (call->user->why)
+		return call->user->why;
+	switch (rc) {
+	case -EMSGSIZE:
+		return "the arguments exceed the maximum of a call";
+	case -EINVAL:
+		return "the payload of the arguments is longer than its iov";
+	case -EFAULT:
+		return "memory of the call is not mapped";
+	case -ENOMEM:
+		return "no memory to send the call";
+	}
+	return "the call cannot be sent";
+}
+
 /* Is the error caused by the call itself, not by the connection? */
 static bool is_final(int rc)
 {
@@ -313,8 +331,7 @@ void rr_call_pump(struct rpcrdma_clnt *c)
 		rc = send_one(c, call);
 		c->pumping = false;
 		if (is_final(rc) && rc)
-			finish(call, rc, rc == -EMSGSIZE ? "call too long" :
-							   "arguments cannot be sent");
+			finish(call, rc, unsendable(call, rc));
 		else if (rc)
 			return;
 	}
@@ -327,8 +344,10 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 	struct rr_call *call;
 	int rc = -EAGAIN;
 
+	user->why = "client destroyed";
 	if (c->closed)
 		return -ECANCELED;
+	user->why = "no memory for a call";
 	call = slot_get(c, user);
 	if (!call)
 		return -ENOMEM;
@@ -336,6 +355,7 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 	if (first && may_send(c)) {
 		rc = send_one(c, call);
 		if (is_final(rc) && rc) {
+			user->why = unsendable(call, rc);
 			call->user = NULL;
 			user->priv[0] = NULL;
 			slot_put(call);

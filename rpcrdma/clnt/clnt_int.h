@@ -64,7 +64,7 @@ struct rpcrdma_clnt {
 	const struct rr_clnt_ops *ops;
 	enum rpcrdma_clnt_state state;
 	bool ever_up;
-	char why[128];
+	char why[200];                   /* longest: path of a local socket, and text */
 	uint32_t send_inline, recv_inline;
 	bool remote_inv;
 	uint64_t reconnects;
@@ -117,8 +117,8 @@ struct rr_clnt_ops {
 	int (*init)(struct rpcrdma_clnt *c);
 	/* Starts one attempt; ends in rr_clnt_up() or rr_clnt_down(), not inside this call. */
 	int (*connect)(struct rpcrdma_clnt *c);
-	/* Encodes and sends. 0; -EMSGSIZE, -EINVAL: this call can never be sent; -ENOBUFS: not now, the
-	 * transport calls rr_clnt_resume() later; -ENOTCONN: a down follows. */
+	/* Encodes and sends. 0; -EMSGSIZE, -EINVAL: this call can never be sent, and call->user->why may say
+	 * why; -ENOBUFS: not now, the transport calls rr_clnt_resume() later; -ENOTCONN: a down follows. */
 	int (*send)(struct rpcrdma_clnt *c, struct rr_call *call);
 	/* Cancels a sent call. On return the transport and the peer no longer use its memory, call->xprt is
 	 * NULL, and a reply to it is a stray. May give up the connection (rr_clnt_down() follows, not inside
@@ -248,11 +248,13 @@ uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns);
 must_check int rr_clnt_cred(struct rpcrdma_clnt *c);
 
 /** rr_clnt_encode - encodes the RPC header with credential, then the arguments
- * Return: 0; -EMSGSIZE: buffer too small (s->overflow); -EINVAL: the arguments do not encode. */
+ * Return: 0; -EMSGSIZE: buffer too small (s->overflow); -EINVAL: the arguments do not encode, call->user->why says
+ * why. */
 must_check int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap);
 
 /** rr_clnt_decode - decodes the RPC reply header and, on success, the results, from a prepared stream
- * Return: the error of the header (rr_rpc_errno), or -EBADMSG; *ret_why is a text for messages. */
+ * Return: the error of the header (rr_rpc_errno); -EBADMSG: the results do not decode; -EMSGSIZE: their payload is
+ * longer than the sink; -EPROTO; *ret_why is a text for messages. */
 must_check int rr_clnt_decode(struct rr_call *call, struct rr_stream *s, const char **ret_why);
 
 /** rr_clnt_sink_bytes - returns the capacity for the results' payload */

@@ -93,8 +93,10 @@ int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t 
 	struct wire_put p;
 	int rc = user->cred ? fill_auth(user->cred, own, &head.cred, &head.verf) : 0;
 
-	if (rc)
+	if (rc) {
+		call->user->why = "the call's credential or verifier exceeds its limit (400 bytes, 16 groups)";
 		return rc;
+	}
 	rr_stream_encode(s, buf, cap);
 	wire_put_init(&p, buf, cap);
 	rr_rpc_put_call(&p, &head);
@@ -104,9 +106,12 @@ int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t 
 	}
 	s->pos = wire_put_len(&p);
 	/* filters take their data without const, since the same one decodes */
-	if (user->encode && !user->encode(&s->xdr, (void *)(uintptr_t)user->args))
-		return s->overflow ? -EMSGSIZE : -EINVAL;
-	return 0;
+	if (!user->encode || user->encode(&s->xdr, (void *)(uintptr_t)user->args))
+		return 0;
+	if (s->overflow)
+		return -EMSGSIZE;
+	call->user->why = "the arguments do not encode: a filter returned FALSE (a payload longer than its maximum?)";
+	return -EINVAL;
 }
 
 uint32_t rr_clnt_verf_room(const struct rr_call *call)
@@ -130,9 +135,9 @@ static void give_verf(struct rpcrdma_verf *to, const struct rr_auth *verf)
  * @s: a decoding stream over the reply, from the XID on
  * @ret_why: always set
  *
- * A payload longer than the sink is -EPROTO: the peer knows the limit.
+ * Over TCP, and for payload in a message, the peer does not know the size of the sink: a longer payload is -EMSGSIZE.
  *
- * Return: 0, the error of the reply header, -EBADMSG or -EPROTO. */
+ * Return: 0, the error of the reply header, -EBADMSG, -EMSGSIZE or -EPROTO. */
 int rr_clnt_decode(struct rr_call *call, struct rr_stream *s, const char **ret_why)
 {
 	struct rpcrdma_call *user = call->user;
@@ -164,8 +169,9 @@ int rr_clnt_decode(struct rr_call *call, struct rr_stream *s, const char **ret_w
 	if (!s->has_payload)
 		return 0;
 	if (s->payload.length > rr_clnt_sink_bytes(call)) {
-		*ret_why = "payload longer than the room for it";
-		return -EPROTO;
+		*ret_why = user->sinkcnt ? "the results' payload is longer than sink" :
+					   "the results have a payload, but the call has no sink";
+		return -EMSGSIZE;
 	}
 	user->payload_bytes = s->payload.length;
 	return 0;

@@ -39,7 +39,7 @@ static void check_error(const struct rr_hdr *h, struct rr_verdict *v)
 {
 	if (h->err == RR_ERR_CHUNK) {
 		v->err = -EMSGSIZE;
-		v->why = "server refused the chunks (ERR_CHUNK)";
+		v->why = "server refused the chunks (ERR_CHUNK): the results may be longer than sink or reply_max";
 	} else if (h->err == RR_ERR_VERS) {
 		v->err = -EPROTONOSUPPORT;
 		v->why = "server speaks another RPC-over-RDMA version";

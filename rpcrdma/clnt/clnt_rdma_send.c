@@ -205,8 +205,10 @@ static int plan(const struct rr_link *l, const struct rr_call *call, const struc
 
 	if (s->has_payload && !payload_is_there(&s->payload))
 		return -EINVAL;
-	if (room > UINT32_MAX)
+	if (room > UINT32_MAX) {
+		call->user->why = "sink is longer than a payload can be (4 GiB)";
 		return -EINVAL;
+	}
 	*p = (struct rr_plan_call){
 		.head_bytes = rr_stream_len(s),
 		.has_arg = s->has_payload,

@@ -7,18 +7,22 @@
  *
  *                 MARK --> HEAD --(whole record there)--> done
  *                   |        |----(payload extends beyond)--> PAYLOAD --> done
- *                   |        '----(no call)--> SKIP
+ *                   |        |----(no call)--> SKIP
+ *                   |        '----(longer than its call allows)--> done, SKIP
  *                   '--(more fragments follow)--> GATHER --> as HEAD with the whole record
  *
  *             As soon as the results can be decoded up to the payload, they are. The rest of the payload is
  *             read from the socket into the caller's memory, and data after it goes into the buffer by the same
  *             system call. So the payload must be the last item of results that are longer than the buffer.
  * Memory:     The buffer grows to the longest results without payload that one of our calls requested, never to
- *             the size claimed by a record mark: for a gathered record it grows with the received data.
+ *             the size claimed by a record mark: for a gathered record it grows with the received data. A reply
+ *             that is longer than its call allows is decoded as far as the call allows, and the rest is discarded.
  * Threads:    The engine's. Other calls' done() may change everything but this state, which is therefore
  *             complete before rr_clnt_replied(). After that only `ending` is read.
- * Errors:     A reply that is malformed or longer than its call allowed fails the call with -EPROTO and ends
- *             the connection. So do impossible record marks.
+ * Errors:     TCP does not tell the server how much room a call has. So a reply that is longer fails its call with
+ *             -EMSGSIZE, if what was decoded explains its length (judge()). A malformed one, one that it does not
+ *             explain, or one of more than RECORD_MAX fails the call with -EPROTO and ends the connection. So do
+ *             impossible record marks.
  * See:        RFC 5531 section 11; stream.h (RR_AWAY_TAIL).
  */
 #include <errno.h>
@@ -33,7 +37,8 @@
 #define SINK_IOV 60
 /* Longest RPC reply header: verifier of 400 bytes, mismatch information. */
 #define REPLY_HDR_MAX (RR_RPC_REPLY_HDR_BYTES + RR_AUTH_BYTES_MAX + 8u)
-#define GATHER_MAX (RPCRDMA_BUF_MAX + 65536u)
+/* Longest record that is gathered, or skipped because its call had no room for it. */
+#define RECORD_MAX (RPCRDMA_BUF_MAX + 65536u)
 /* Limits the reads per event, so that other work of the engine is not delayed. */
 #define READS_PER_EVENT 32
 
@@ -139,6 +144,28 @@ static size_t head_needs(const struct rr_tclnt *t, const struct rr_call *call, s
 	return MIN(total, have - wire_get_left(&g) + call->user->reply_max);
 }
 
+/* Corrects the result @rc of decoding only the first part of a record of @total bytes. The caller allowed too little
+ * if a payload that ends with the record exceeds the sink (rr_clnt_decode()), or if results reach beyond reply_max.
+ * The server is wrong if a payload reaches beyond the record, or results end before it. */
+static int judge(const struct rr_call *call, const struct rr_stream *s, size_t total, int rc, const char **why)
+{
+	bool is_long = total > reply_limit(call);
+
+	if (rc == -EBADMSG && s->past_end && is_long) {
+		*why = "payload longer than its record";
+		return -EPROTO;
+	}
+	if (!rc && is_long && call->user->decode) {
+		*why = "reply longer than its results";
+		return -EPROTO;
+	}
+	if ((!rc && is_long) || (rc == -EBADMSG && s->short_read && !s->past_end)) {
+		*why = "the results are longer than reply_max";
+		return -EMSGSIZE;
+	}
+	return rc;
+}
+
 /* Decodes a reply; enough of it, @have bytes, is in the buffer. */
 static void take_reply(struct rr_tclnt *t, struct rr_call *call, size_t have, size_t total)
 {
@@ -152,6 +179,8 @@ static void take_reply(struct rr_tclnt *t, struct rr_call *call, size_t have, si
 	else
 		rr_stream_decode_tail(&s, msg, have, total);
 	rc = rr_clnt_decode(call, &s, &why);
+	if (have < total)
+		rc = judge(call, &s, total, rc, &why);
 	t->at += have;
 	if (rc) {
 		skip(t, total - have);
@@ -172,10 +201,35 @@ static void take_reply(struct rr_tclnt *t, struct rr_call *call, size_t have, si
 	finish(t, call, 0, why);
 }
 
+/* Handles the start of the record of a reply to @call, of which @have bytes are there. Return: as take_head() */
+static bool take_head_of(struct rr_tclnt *t, struct rr_call *call, size_t have)
+{
+	size_t total = t->record_bytes, need = total;
+	bool is_long = total > reply_limit(call);
+
+	if (is_long && total > RECORD_MAX) {
+		finish(t, call, -EPROTO, "reply longer than any that is accepted");
+		return true;
+	}
+	/* what a long one results in must not depend on how much of it has arrived */
+	if (have < total || is_long)
+		need = head_needs(t, call, have, total);
+	if (!need) {
+		finish(t, call, -EPROTO, "malformed reply header");
+		return true;
+	}
+	if (have < need) {
+		t->need = need;
+		return false;
+	}
+	take_reply(t, call, is_long ? need : have, total);
+	return true;
+}
+
 /* Handles the start of a record. Return: false: more of it is needed. */
 static bool take_head(struct rr_tclnt *t)
 {
-	size_t total = t->record_bytes, have = MIN(unread(t), total), need;
+	size_t total = t->record_bytes, have = MIN(unread(t), total);
 	struct rr_call *call;
 	uint32_t xid;
 
@@ -189,21 +243,7 @@ static bool take_head(struct rr_tclnt *t)
 		rr_clnt_stray(t->clnt, xid, 0);
 		return true;
 	}
-	if (total > reply_limit(call)) {
-		finish(t, call, -EPROTO, "reply longer than the room for it");
-		return true;
-	}
-	need = have == total ? total : head_needs(t, call, have, total);
-	if (!need) {
-		finish(t, call, -EPROTO, "malformed reply header");
-		return true;
-	}
-	if (have < need) {
-		t->need = need;
-		return false;
-	}
-	take_reply(t, call, have, total);
-	return true;
+	return take_head_of(t, call, have);
 }
 
 static bool take_mark(struct rr_tclnt *t)
@@ -243,7 +283,7 @@ static bool take_fragment(struct rr_tclnt *t)
 	t->record_bytes += n;
 	t->frag_left -= n;
 	rest -= n;
-	if (t->record_bytes > GATHER_MAX) {
+	if (t->record_bytes > RECORD_MAX) {
 		broken(t, "record too long");
 		return false;
 	}

@@ -35,12 +35,9 @@ int rpcrdma_clnt_call_wait(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 	call->why = "called from a callback of its own engine";
 	if (rpcrdma_engine_is_running(e) || c->callbacks)
 		return -EDEADLK;
-	call->why = NULL;
 	call->done = on_done;
 	call->priv[1] = &w;
 	rc = rpcrdma_clnt_call(c, call);
-	if (rc && !call->why)
-		call->why = "the call cannot be sent";
 	while (!rc && !w.over)
 		(void)rpcrdma_engine_wait(e, -1);
 	call->done = done;

@@ -249,6 +249,14 @@ static bool chunk_agrees(const struct rr_stream *s, uint32_t length)
 	return s->chunk_position != RR_STREAM_ANY_POSITION && s->chunk_bytes == round_up4(length);
 }
 
+static bool reaches_past_end(const struct rr_stream *s, size_t bytes)
+{
+	bool is_part = s->away == RR_AWAY_TAIL || s->away == RR_AWAY_OPEN;
+	size_t end;
+
+	return !add_size(s->pos, bytes, &end) || end > (is_part ? s->total : s->cap);
+}
+
 static bool_t stream_find(struct rr_stream *s, struct rpcrdma_payload *p, uint32_t max)
 {
 	const uint8_t *word = take(s, 4);
@@ -277,6 +285,7 @@ static bool_t stream_find(struct rr_stream *s, struct rpcrdma_payload *p, uint32
 		s->pos = s->cap;
 	} else {
 		s->short_read = true;
+		s->past_end = reaches_past_end(s, whole);
 		return FALSE;
 	}
 	note_payload(s, p, pos);

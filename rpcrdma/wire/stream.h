@@ -57,6 +57,8 @@ struct rr_stream {
 	size_t payload_here;            /* payload bytes that are in buf from payload_pos on */
 
 	bool overflow, short_read, mismatch;
+	bool past_end;                  /* with short_read: a payload's length reaches past the end of the message;
+	                                 * RR_AWAY_OPEN: past its upper bound */
 };
 
 /** rr_stream_encode - starts encoding into @buf, of @cap bytes; at most UINT_MAX, as @len below */

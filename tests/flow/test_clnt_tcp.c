@@ -3,8 +3,8 @@
  *
  * test_clnt_tcp.c - our client over TCP against a server that sends exactly the bytes a test wants
  *
- * Replies cut into fragments and segments of every size, in any order, to calls that were given up;
- * and streams that no honest server sends.
+ * Replies cut into fragments and segments of every size, in any order, to calls that were given up, or that have too
+ * little room; and streams that no honest server sends.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -386,10 +386,102 @@ static void rpc_errors(void **state)
 	assert_int_equal(conns, 1);
 }
 
+/* ---- replies that their calls have no room for ----------------------------------------------- */
+
+/* A long record, in pieces of @step bytes; @frag: in fragments of that size */
+static void write_pieces(const uint8_t *msg, size_t n, size_t step, bool frag)
+{
+	if (!frag)
+		write_mark(LAST | (uint32_t)n);
+	for (size_t at = 0; at < n; at += step) {
+		size_t len = MIN(step, n - at);
+
+		if (frag)
+			write_mark((at + len == n ? LAST : 0) | (uint32_t)len);
+		write_bytes(msg + at, len);
+		if (at < 100 || at % 7 == 0)
+			rpcrdma_engine_poll(engine);
+	}
+}
+
+/* The call is at fault, and only it fails: another one in flight is not repeated. */
+static void no_room(struct tcp_call *t, const uint8_t *msg, size_t n, size_t step, bool frag, const char *why)
+{
+	struct tcp_call other;
+	uint32_t xid;
+
+	start(&other);
+	xid = read_call();
+	write_pieces(msg, n, step, frag);
+	finish(t);
+	assert_int_equal(t->err, -EMSGSIZE);
+	assert_non_null(strstr(t->call.why, why));
+	assert_int_equal(t->call.payload_bytes, 0);
+	assert_int_equal(t->sink[0], '.');
+	reply_whole(xid, 700);
+	finish(&other);
+	check(&other, 700);
+	assert_int_equal(conns, 1);
+}
+
+static const size_t room_steps[] = { 7, 1000, 4000, 1 << 20 };
+
+static void sink_too_small(void **state)
+{
+	static const uint32_t bytes[] = { SINK + 1, SINK + 500, SINK + 600, 3 * SINK };
+	static uint8_t buf[3 * SINK + 64];
+	struct tcp_call t;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bytes); i++)
+		for (size_t k = 0; k < 2 * ARRAY_SIZE(room_steps); k++) {
+			start(&t);
+			no_room(&t, buf, put_reply(buf, read_call(), bytes[i]), room_steps[k / 2], k % 2,
+				"longer than sink");
+		}
+}
+
+static void no_sink(void **state)
+{
+	static const uint32_t bytes[] = { 1, 100, 5000 };
+	static uint8_t buf[5064];
+	struct tcp_call t;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bytes); i++)
+		for (size_t k = 0; k < 2 * ARRAY_SIZE(room_steps); k++) {
+			start(&t);
+			t.call.sinkcnt = 0;
+			no_room(&t, buf, put_reply(buf, read_call(), bytes[i]), room_steps[k / 2], k % 2, "no sink");
+		}
+}
+
+static bool_t xdr_text(XDR *xdrs, char *text)
+{
+	return xdr_opaque(xdrs, text, 2 * SINK);
+}
+
+/* Results without payload, with a decoder and without one. */
+static void reply_max_too_small(void **state)
+{
+	static uint8_t buf[3 * SINK + 64];
+	static char text[2 * SINK];
+	struct tcp_call t;
+
+	(void)state;
+	for (size_t k = 0; k < 4 * ARRAY_SIZE(room_steps); k++) {
+		start(&t);
+		t.call.decode = k % 4 < 2 ? (xdrproc_t)xdr_text : NULL;
+		t.call.res = text;
+		t.call.reply_max = 500;
+		no_room(&t, buf, put_reply(buf, read_call(), 3 * SINK), room_steps[k / 4], k % 2, "reply_max");
+	}
+}
+
 /* ---- dishonest ones ----------------------------------------------------------------------- */
 
-enum evil { HUGE_RECORD, SHORT_RECORD, EMPTY_RECORD, LONG_PAYLOAD, BAD_HEADER, BAD_LONG_HEADER,
-	    TEXT, CLOSE, CLOSE_IN_PAYLOAD, NEVILS };
+enum evil { HUGE_RECORD, SHORT_RECORD, EMPTY_RECORD, LONG_RECORD, PAYLOAD_PAST_END, LONG_TAIL, BAD_HEADER,
+	    BAD_LONG_HEADER, LONG_ERROR, TEXT, CLOSE, CLOSE_IN_PAYLOAD, NEVILS };
 
 static void say(enum evil how, uint32_t xid)
 {
@@ -409,10 +501,21 @@ static void say(enum evil how, uint32_t xid)
 	case EMPTY_RECORD:
 		write_mark(LAST);
 		break;
-	case LONG_PAYLOAD:
+	case LONG_RECORD: /* longer than is skipped, though the payload explains it */
 		n = put_reply(buf, xid, 100);
-		put_be32(buf + 24, SINK + 1);
-		write_mark(LAST | (uint32_t)(28 + round_up4(SINK + 1)));
+		put_be32(buf + 24, RPCRDMA_BUF_MAX + 65536);
+		write_mark(LAST | (28 + RPCRDMA_BUF_MAX + 65536));
+		write_bytes(buf, n);
+		break;
+	case PAYLOAD_PAST_END: /* longer than the call allows, and than the record */
+		n = put_reply(buf, xid, 100);
+		put_be32(buf + 24, 3 * SINK);
+		write_mark(LAST | (2 * SINK));
+		write_bytes(buf, n);
+		break;
+	case LONG_TAIL: /* the results end, and the record does not */
+		n = put_reply(buf, xid, 0);
+		write_mark(LAST | (2 * SINK));
 		write_bytes(buf, n);
 		break;
 	case BAD_HEADER:
@@ -425,6 +528,12 @@ static void say(enum evil how, uint32_t xid)
 		n = put_reply(buf, xid, 15000);
 		put_be32(buf + 16, 5000); /* verifier */
 		write_mark(LAST | (uint32_t)n);
+		write_bytes(buf, n);
+		break;
+	case LONG_ERROR: /* GARBAGE_ARGS has no results */
+		n = put_reply(buf, xid, 100);
+		put_be32(buf + 20, 4);
+		write_mark(LAST | (2 * SINK));
 		write_bytes(buf, n);
 		break;
 	case TEXT:
@@ -481,6 +590,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nobodys_replies, setup, teardown),
 		cmocka_unit_test_setup_teardown(given_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(rpc_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(sink_too_small, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_sink, setup, teardown),
+		cmocka_unit_test_setup_teardown(reply_max_too_small, setup, teardown),
 		cmocka_unit_test_setup_teardown(evil_streams, setup, teardown),
 	};
 

@@ -111,6 +111,66 @@ static void failures(void **state)
 	}
 }
 
+static int why_of(struct pr_call *c, char *why, size_t cap)
+{
+	int rc = rpcrdma_clnt_call_wait(rig.clnt, &c->call);
+
+	snprintf(why, cap, "%s", c->call.why ? c->call.why : "");
+	return rc;
+}
+
+/* A call that cannot be sent says what is wrong with it: the first of all, which waits for a connection, and a later
+ * one, which fails at once. */
+static void why_not_sent(void **state)
+{
+	struct pr_call c;
+	char why[200];
+
+	(void)state;
+	FOR_EACH_TRANSPORT(t) {
+		open_rig(*t);
+		for (int i = 0; i < 2; i++) {
+			struct rpcrdma_cred cred = { .ngids = 17 };
+
+			pr_init(&rig, &c, PR_SUM, 2 * PR_DATA_MAX + 1, 0);
+			assert_int_equal(why_of(&c, why, sizeof(why)), -EINVAL);
+			assert_non_null(strstr(why, "a filter returned FALSE"));
+			pr_fini(&c);
+			pr_init(&rig, &c, PR_SUM, 0, 0);
+			c.call.cred = &cred;
+			assert_int_equal(why_of(&c, why, sizeof(why)), -EINVAL);
+			assert_non_null(strstr(why, "credential"));
+			pr_fini(&c);
+			pr_init(&rig, &c, PR_SUM, 10, 0);
+			assert_int_equal(why_of(&c, why, sizeof(why)), 0);
+			pr_fini(&c);
+		}
+		close_rig();
+	}
+}
+
+static void no_such_socket(void **state)
+{
+	struct rpcrdma_clnt_attr attr;
+	struct rpcrdma_clnt *clnt;
+	struct pr_call c;
+	char expected[400];
+
+	(void)state;
+	open_rig(RPCRDMA_LOCAL);
+	attr = rig.attr;
+	assert_in_range(strlen(attr.addr.host), 1, 100);
+	strcat(attr.addr.host, ".no");
+	assert_int_equal(rpcrdma_clnt_create(rig.clnt_engine, &attr, &clnt), 0);
+	pr_init(&rig, &c, PR_SUM, 0, 0);
+	assert_int_equal(rpcrdma_clnt_call_wait(clnt, &c.call), -ECONNREFUSED);
+	snprintf(expected, sizeof(expected), "local://%s: no such socket: %s", attr.addr.host, strerror(ECONNREFUSED));
+	assert_string_equal(c.call.why, expected);
+	pr_fini(&c);
+	rpcrdma_clnt_destroy(clnt);
+	close_rig();
+}
+
 /* ---- signals ------------------------------------------------------------------------------ */
 
 static struct pr_call waited_for;
@@ -248,6 +308,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(results),
 		cmocka_unit_test(failures),
+		cmocka_unit_test(why_not_sent),
+		cmocka_unit_test(no_such_socket),
 		cmocka_unit_test(signals),
 		cmocka_unit_test(from_a_callback),
 		cmocka_unit_test(from_a_callback_outside),

@@ -92,6 +92,7 @@ static void errors_are_final(void **state)
 						     &len), 0);
 		assert_int_equal(raw_server_send(&srv, msg, len), RR_WC_OK);
 		ended(&c, cases[i].want);
+		assert_true(cases[i].err != RR_ERR_CHUNK || strstr(c.call.why, "sink or reply_max"));
 		assert_untouched(&c, 0);
 		talk_fini(&c);
 		still_works();

@@ -229,6 +229,35 @@ static void iov_too_short(void **state)
 	}
 }
 
+/* The same error on every transport, and a call in flight is not repeated. */
+static void sink_too_small(void **state)
+{
+	static const uint32_t rooms[] = { 0, 100, 4999 };
+
+	(void)state;
+	FOR_EACH_TRANSPORT(t) {
+		struct pr_call pending, c;
+
+		pr_open(&rig, *t, NULL, NULL, NULL);
+		assert_int_equal(call_as(PR_PROG, 1, 0, NULL), 0); /* one credit until a reply */
+		pr_init(&rig, &pending, PR_LATER, 100, 0);
+		assert_int_equal(rpcrdma_clnt_call(rig.clnt, &pending.call), 0);
+		for (size_t i = 0; i < 2 * ARRAY_SIZE(rooms); i++) {
+			pr_init(&rig, &c, PR_OWN, 0, rooms[i / 2]);
+			c.args.count = i % 2 ? 5000 : rooms[i / 2] + 1; /* with room in the reply, and without */
+			c.call.sinkcnt = rooms[i / 2] > 0;
+			assert_int_equal(go(&c), -EMSGSIZE);
+			assert_non_null(strstr(c.call.why, "sink"));
+			pr_fini(&c);
+		}
+		assert_int_equal(rig.nlater, 1);
+		rpcrdma_task_finish(rig.later[0], 0);
+		assert_int_equal(pr_until(&rig, &pending), 0);
+		pr_fini(&pending);
+		pr_close(&rig);
+	}
+}
+
 /* The row's limit holds, also where the filter would allow more. */
 static void longer_than_the_row_allows(void **state)
 {
@@ -524,6 +553,7 @@ int main(void)
 		cmocka_unit_test(long_arguments),
 		cmocka_unit_test(errors),
 		cmocka_unit_test(iov_too_short),
+		cmocka_unit_test(sink_too_small),
 		cmocka_unit_test(longer_than_the_row_allows),
 		cmocka_unit_test(few_buffers),
 		cmocka_unit_test(no_such_buffer),
