@@ -153,7 +153,8 @@ int leat_session_create(const struct leat_opts *opts, struct leat_session **ret)
  *
  * With the service thread, any thread may call it; without, the thread that owns the session.
  *
- * Return: as leat_mount(); -EINVAL also: @opts or the URL contradict the settings of the session; -EDEADLK: from a
+ * Return: as leat_mount(); -EINVAL also: @opts or the URL contradict the settings of the session, or @s is the private
+ * session of another mount; -EDEADLK: from a
  * callback.
  */
 int leat_session_mount(struct leat_session *s, const char *url, const struct leat_opts *opts, struct leat **ret);
