@@ -6,6 +6,7 @@
 #ifndef LT_LEATD_H
 #define LT_LEATD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/util.h"
