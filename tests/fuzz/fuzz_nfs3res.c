@@ -78,11 +78,12 @@ static void choose(struct codec *c, uint8_t n)
 
 static bool decode(struct codec *c, struct rr_stream *s)
 {
-	struct lt_call call = { .fh_room = c->fh, .rpc.proc = c->proc };
+	struct lt_call call = { .fh_room = c->fh, .rpc = { .prog = NFS_PROGRAM, .proc = c->proc } };
 
 	memset(&c->res, 0, sizeof(c->res));
 	if (c->proc < ARRAY_SIZE(procs)) {
 		must(procs[c->proc].res_bytes <= sizeof(c->res));
+		call.proc = &procs[c->proc];
 		call.rpc.res = &c->res;
 		prepare_results(&call);
 	}
