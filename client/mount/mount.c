@@ -22,8 +22,8 @@
 #include "mntsvc.h"
 #include "nfs_errno.h"
 #include "op.h"
-#include "removed.h"
 #include "opts.h"
+#include "removed.h"
 #include "sync.h"
 #include "task.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_lt_server.c - a server whose connections become silent: what its mounts are told
+ * test_lt_server.c - connections without replies: when the function of leat_set_away() runs
  */
 #include "fake_rpc.h"
 #include "mntsvc.h"
@@ -47,7 +47,7 @@ static struct leat *watched_mount(void)
 	return m;
 }
 
-/* Mounts are told when the first connection is silent, and when none is any more. */
+/* It runs when the first connection gets no replies, and when all connections get replies again. */
 static void silent_connections(void **state)
 {
 	struct leat *m = watched_mount();
@@ -99,7 +99,7 @@ static void many_connections(void **state)
 	leat_umount(m);
 }
 
-/* A mount that joins connections which are silent is told, too. */
+/* It also runs for a mount that joins connections without replies. */
 static void joins_a_silent_server(void **state)
 {
 	const struct rpcrdma_addr named = { .transport = RPCRDMA_TCP, .host = "fake" };

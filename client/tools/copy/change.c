@@ -287,7 +287,8 @@ static const struct opt rm_opts[] = {
 	TOOL_FLAG('r', NULL, struct options, recursive, "directories with everything below"),
 	TOOL_FLAG('R', NULL, struct options, recursive, NULL),
 	TOOL_FLAG('f', NULL, struct options, force, "ignore missing files"),
-	TOOL_FLAG(0, "leftovers", struct options, leftovers, "remove temporary files of killed copies, hidden names of crashed programs"),
+	TOOL_FLAG(0, "leftovers", struct options, leftovers,
+		  "remove temporary files of killed copies, hidden names of crashed programs"),
 };
 static const struct opt ln_opts[] = {
 	TOOL_FLAG('s', NULL, struct options, symbolic, "a symbolic link with the text TARGET"),
