@@ -120,7 +120,7 @@ struct rpcrdma_call {
 	void *priv[4];                     /* private */
 };
 
-/** rpcrdma_clnt_create - starts connecting; calls may be made at once
+/** rpcrdma_clnt_open - starts connecting; calls may be made at once
  *
  * Until the first connection is established, a failure to connect fails every waiting call with its errno (later
  * calls start a new attempt). From then on the connection is re-established indefinitely, with the same XIDs and new
@@ -132,8 +132,8 @@ struct rpcrdma_call {
  * Return: 0, -EINVAL (attributes), -E2BIG (@attr->size), -ENOMEM, -EOPNOTSUPP (no such transport in this build); RDMA: -ENODEV without a
  * device, -ENXIO if no device leads there, and errors of the resolver.
  */
-int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
-			struct rpcrdma_clnt **ret);
+int rpcrdma_clnt_open(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+		      struct rpcrdma_clnt **ret);
 
 /** rpcrdma_clnt_engine - the engine of the client; any thread */
 struct rpcrdma_engine *rpcrdma_clnt_engine(const struct rpcrdma_clnt *c);

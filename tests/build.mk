@@ -82,7 +82,7 @@ LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=sta
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 
 # The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.
-$(FLOW_PROGS): LDFLAGS_flow := -Wl,-u,__wrap_rr_credit_grant,--wrap=rpcrdma_clnt_create,--wrap=rpcrdma_listen,--wrap=rr_credit_grant,--wrap=rr_local_open,--wrap=data_conf_init
+$(FLOW_PROGS): LDFLAGS_flow := -Wl,-u,__wrap_rr_credit_grant,--wrap=rpcrdma_clnt_open,--wrap=rpcrdma_listen,--wrap=rr_credit_grant,--wrap=rr_local_open,--wrap=data_conf_init
 
 $(O)/libhelp.a: $(HELP_SRCS:%.c=$(O)/%.o)
 	$(archive)
@@ -127,7 +127,7 @@ FUZZ_LIB := $(filter-out tests/fuzz/fuzz_%.c tests/fuzz/replay_main.c,$(wildcard
 FUZZ_LIB_OBJS := $(FUZZ_LIB:%.c=$(O)/%.o)
 
 # What a harness needs beyond the house: LDFLAGS_fuzz_NAME.
-LDFLAGS_fuzz_client := -Wl,--wrap=rpcrdma_clnt_create
+LDFLAGS_fuzz_client := -Wl,--wrap=rpcrdma_clnt_open
 
 $(REPLAY_PROGS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_main.o \
 		$(FUZZ_LIB_OBJS) $(HOUSE)

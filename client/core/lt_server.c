@@ -181,7 +181,7 @@ static void open_conn(void *of, void *arg)
 		o->attr.away = on_away;
 		o->attr.ctx = silence;
 	}
-	o->err = rpcrdma_clnt_create(o->engine, &o->attr, o->ret);
+	o->err = rpcrdma_clnt_open(o->engine, &o->attr, o->ret);
 	if (silence && !o->err)
 		silence->clnt = *o->ret;
 }

@@ -69,7 +69,7 @@ void lt_server_put(struct lt_server *s);
 /** lt_server_engine - the engine for connection @index; NULL: the session's */
 struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned index);
 
-/** lt_server_open - rpcrdma_clnt_create() for connection @index, or LT_CONN_OTHER, on the thread of its engine
+/** lt_server_open - rpcrdma_clnt_open() for connection @index, or LT_CONN_OTHER, on the thread of its engine
  * @attr: lt_server_open() sets `away` and its context
  */
 must_check int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_clnt_attr *attr,

@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 	args.value.length = put ? fread(value, 1, sizeof(value), stdin) : 0;
 	if (ferror(stdin) || args.value.length > KV_MAX)
 		errx(1, "%s", ferror(stdin) ? "cannot read the value from standard input" : "the value is longer than 1 MiB");
-	if ((rc = rpcrdma_engine_create(NULL, NULL, &e)) || (rc = rpcrdma_clnt_create(e, &attr, &c)))
+	if ((rc = rpcrdma_engine_create(NULL, NULL, &e)) || (rc = rpcrdma_clnt_open(e, &attr, &c)))
 		errx(1, "cannot start: %s", strerror(-rc));
 	rc = rpcrdma_clnt_call_wait(c, &call);
 	if (rc)

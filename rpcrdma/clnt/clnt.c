@@ -413,8 +413,8 @@ int rr_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *att
 	return 0;
 }
 
-int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
-			struct rpcrdma_clnt **ret)
+int rpcrdma_clnt_open(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+		      struct rpcrdma_clnt **ret)
 {
 	switch (attr->addr.transport) {
 	case RPCRDMA_TCP:

@@ -159,7 +159,7 @@ extern const struct rr_clnt_ops rr_clnt_tcp_ops;
 
 /* ---- clnt.c: from the transports to the core ------------------------------------------------ */
 
-/** rr_clnt_create - rpcrdma_clnt_create() with the given transport */
+/** rr_clnt_create - rpcrdma_clnt_open() with the given transport */
 must_check int rr_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
 			      const struct rr_clnt_ops *ops, struct rpcrdma_clnt **ret);
 

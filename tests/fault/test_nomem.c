@@ -322,7 +322,7 @@ static void everything(const char *url, const struct rpcrdma_svc_attr *svc,
 	}
 	attr.addr = *rpcrdma_listener_addr(l);
 	attr.cred.none = true;
-	if (rpcrdma_clnt_create(engine, &attr, &c)) {
+	if (rpcrdma_clnt_open(engine, &attr, &c)) {
 		finish(d, l, NULL);
 		return;
 	}

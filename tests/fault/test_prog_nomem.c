@@ -83,7 +83,7 @@ static void open_hasty(enum rpcrdma_transport t)
 	pr_open(&rig, t, NULL, NULL, NULL);
 	rpcrdma_clnt_destroy(rig.clnt);
 	rig.attr.timeout_ms = 30;
-	assert_int_equal(rpcrdma_clnt_create(rig.clnt_engine, &rig.attr, &rig.clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(rig.clnt_engine, &rig.attr, &rig.clnt), 0);
 }
 
 /* Each call ends once, with the right data or an error. */

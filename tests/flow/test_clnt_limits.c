@@ -515,7 +515,7 @@ static void item67_keys_of_another_connection(void **state)
 	(void)state;
 	snprintf(ca.addr.host, sizeof(ca.addr.host), "%s.b", path);
 	raw_server_open(&other, engine, ca.addr.host, &so4k);
-	assert_int_equal(rpcrdma_clnt_create(engine, &ca, &second), 0);
+	assert_int_equal(rpcrdma_clnt_open(engine, &ca, &second), 0);
 	raw_server_until(&other, &other.conns, 1);
 	raw_server_settle(&other); /* both ends know that they are connected */
 	start_get(&c, 9001);

@@ -155,7 +155,7 @@ static struct rpcrdma_clnt *client_of(const char *host, uint32_t connect_ms)
 
 	snprintf(attr.addr.host, sizeof(attr.addr.host), "%s", host);
 	attr.connect_ms = connect_ms;
-	assert_int_equal(rpcrdma_clnt_create(rig.clnt_engine, &attr, &c), 0);
+	assert_int_equal(rpcrdma_clnt_open(rig.clnt_engine, &attr, &c), 0);
 	return c;
 }
 

@@ -211,7 +211,7 @@ static int setup(void **state)
 	conns = 0;
 	assert_int_equal(rpcrdma_domain_create(NULL, &domain), 0);
 	assert_int_equal(rpcrdma_engine_create(domain, NULL, &engine), 0);
-	assert_int_equal(rpcrdma_clnt_create(engine, &a, &clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(engine, &a, &clnt), 0);
 	start(&t);
 	accept_one();
 	reply_whole(read_call(), 1);

@@ -161,7 +161,7 @@ static void no_such_socket(void **state)
 	attr = rig.attr;
 	assert_in_range(strlen(attr.addr.host), 1, 100);
 	strcat(attr.addr.host, ".no");
-	assert_int_equal(rpcrdma_clnt_create(rig.clnt_engine, &attr, &clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(rig.clnt_engine, &attr, &clnt), 0);
 	pr_init(&rig, &c, PR_SUM, 0, 0);
 	assert_int_equal(rpcrdma_clnt_call_wait(clnt, &c.call), -ECONNREFUSED);
 	snprintf(expected, sizeof(expected), "local://%s: no such socket: %s", attr.addr.host, strerror(ECONNREFUSED));

@@ -100,7 +100,7 @@ static void memory_for_so_many(void **state)
 		struct echo_call c;
 		struct rpcrdma_clnt *first = p->clnt;
 
-		assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &more[n]), 0);
+		assert_int_equal(rpcrdma_clnt_open(p->clnt_engine, &ca, &more[n]), 0);
 		p->clnt = more[n];
 		echo_init(&c, p, ECHO_BOTH, 100000, 100000, 0, 4);
 		echo_start(&c);
@@ -119,7 +119,7 @@ static void memory_for_so_many(void **state)
 		rpcrdma_clnt_destroy(more[--n]);
 	rpc_pair_settle(p);
 	/* what went with them is there for others */
-	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &more[0]), 0);
+	assert_int_equal(rpcrdma_clnt_open(p->clnt_engine, &ca, &more[0]), 0);
 	rpc_pair_settle(p);
 	rpcrdma_clnt_info(more[0], &info);
 	assert_int_equal(info.modes, RPCRDMA_READ_READ);
@@ -136,12 +136,12 @@ static void not_over_streams(void **state)
 	struct rpcrdma_clnt *c;
 
 	(void)state;
-	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &c), -EINVAL);
+	assert_int_equal(rpcrdma_clnt_open(p->clnt_engine, &ca, &c), -EINVAL);
 	ca.addr = p->addr;
 	ca.lab = LAB(.modes = RPCRDMA_READ_READ, .no_private_data = true);
-	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &c), -EINVAL);
+	assert_int_equal(rpcrdma_clnt_open(p->clnt_engine, &ca, &c), -EINVAL);
 	ca.lab = LAB(.modes = RPCRDMA_MODES_ALL + 1);
-	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &c), -EINVAL);
+	assert_int_equal(rpcrdma_clnt_open(p->clnt_engine, &ca, &c), -EINVAL);
 	rpc_pair_destroy(p);
 }
 

@@ -198,7 +198,7 @@ static void make_clients(struct nfs_peer *p, unsigned export, bool tcp, bool map
 	for (unsigned i = 0; i < CLIENTS; i++) {
 		struct rpcrdma_clnt_attr attr = { .addr = tcp ? p->tcp : p->local, .cred = p->cred };
 
-		assert_int_equal(rpcrdma_clnt_create(p->engine, &attr, &clients[i].clnt), 0);
+		assert_int_equal(rpcrdma_clnt_open(p->engine, &attr, &clients[i].clnt), 0);
 		for (unsigned k = 0; k < FILES; k++) {
 			struct one *o = &clients[i].ones[k];
 

@@ -533,7 +533,7 @@ static void refused_peers(void **state)
 	assert_int_equal(rpcrdma_service_listen(s, &addr, &used), 0);
 	first = rig.clnt;
 	rig.attr.addr = *used;
-	assert_int_equal(rpcrdma_clnt_create(rig.clnt_engine, &rig.attr, &rig.clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(rig.clnt_engine, &rig.attr, &rig.clnt), 0);
 	pr_init(&rig, &c, PR_FAIL, 0, 0);
 	c.call.deadline_ms = 200;
 	assert_true(go(&c) != 0);

@@ -85,7 +85,7 @@ static void open_both(enum rpcrdma_transport t, const struct rpcrdma_cred *cred)
 	assert_int_equal(rpcrdma_engine_create(NULL, NULL, &clnt_engine), 0);
 	assert_int_equal(rpcrdma_listen(svc_engine, &addr, NULL, &ops, NULL, &listener), 0);
 	attr.addr = *rpcrdma_listener_addr(listener);
-	assert_int_equal(rpcrdma_clnt_create(clnt_engine, &attr, &clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(clnt_engine, &attr, &clnt), 0);
 }
 
 static void poll_both(void)
@@ -200,7 +200,7 @@ static void bad_lengths(void **state)
 		result_bytes = 4;
 		assert_int_equal(call_it(1, &long_cred, NULL, got), -EINVAL);
 		assert_int_equal(call_it(1, &long_verf, NULL, got), -EINVAL);
-		assert_int_equal(rpcrdma_clnt_create(clnt_engine, &attr, &c), -EINVAL);
+		assert_int_equal(rpcrdma_clnt_open(clnt_engine, &attr, &c), -EINVAL);
 		result_bytes = 6; /* no multiple of 4 */
 		assert_int_equal(call_it(1, NULL, NULL, got), -EREMOTEIO);
 		close_both();

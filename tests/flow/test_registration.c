@@ -423,7 +423,7 @@ static void queued_then_copied(void **state)
 	/* the cache is two connections', and one has none of it out */
 	ca.addr = p->addr;
 	ca.state = NULL;
-	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &second), 0);
+	assert_int_equal(rpcrdma_clnt_open(p->clnt_engine, &ca, &second), 0);
 	p->hold = true;
 	p->nheld = 0;
 	call_into(p, p->clnt, &c[0], mem[0], BYTES);
@@ -461,7 +461,7 @@ static void the_other_goes_on(void **state)
 	read_into(p, mem);
 	ca.addr = p->addr;
 	ca.state = NULL;
-	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &second), 0);
+	assert_int_equal(rpcrdma_clnt_open(p->clnt_engine, &ca, &second), 0);
 	p->hold = true;
 	call_into(p, second, &other, mem, BYTES);
 	rpc_pair_until(p, &p->nheld, 1);
@@ -518,7 +518,7 @@ static void windows_fail_for_one(void **state)
 	struct echo_call c;
 
 	(void)state;
-	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &more, &with), 0);
+	assert_int_equal(rpcrdma_clnt_open(p->clnt_engine, &more, &with), 0);
 	rpc_pair_until(p, &p->ups, 1);
 	rpc_pair_until(p, &ups, 1);
 	rpcrdma_clnt_info(without, &info);

@@ -329,9 +329,9 @@ static void ends_with_silent_peers(void **state)
 	struct rpcrdma_clnt_attr attr = { .addr = p->tcp };
 	struct rpcrdma_clnt *mute[2];
 
-	assert_int_equal(rpcrdma_clnt_create(p->engine, &attr, &mute[0]), 0);
+	assert_int_equal(rpcrdma_clnt_open(p->engine, &attr, &mute[0]), 0);
 	attr.addr = p->local;
-	assert_int_equal(rpcrdma_clnt_create(p->engine, &attr, &mute[1]), 0);
+	assert_int_equal(rpcrdma_clnt_open(p->engine, &attr, &mute[1]), 0);
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(nfs_peer_null(p, NFS_PROGRAM, NFS_V3, 0), 0);
 	nfs_peer_stop(p);

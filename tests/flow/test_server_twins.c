@@ -148,7 +148,7 @@ static void connect_one(struct twins *w, unsigned i, uint32_t stamp)
 	};
 
 	a.cred.stamp = stamp;
-	assert_int_equal(rpcrdma_clnt_create(w->peer.engine, &a, &w->clnt[i]), 0);
+	assert_int_equal(rpcrdma_clnt_open(w->peer.engine, &a, &w->clnt[i]), 0);
 }
 
 static void start(struct twins *w, unsigned i, uint32_t xid, uint32_t proc)

@@ -226,7 +226,7 @@ static void open_both(enum rpcrdma_transport t)
 	assert_int_equal(rpcrdma_engine_create(NULL, NULL, &clnt_engine), 0);
 	assert_int_equal(rpcrdma_listen(engine, &addr, NULL, &ops, NULL, &listener), 0);
 	attr.addr = *rpcrdma_listener_addr(listener);
-	assert_int_equal(rpcrdma_clnt_create(clnt_engine, &attr, &clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(clnt_engine, &attr, &clnt), 0);
 	want_err = 0;
 	given = false;
 	at = 0;

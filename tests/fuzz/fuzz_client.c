@@ -32,10 +32,10 @@ LOG_DEFINE("fuzz");
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
-int __real_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
-			       struct rpcrdma_clnt **ret);
-int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
-			       struct rpcrdma_clnt **ret);
+int __real_rpcrdma_clnt_open(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			     struct rpcrdma_clnt **ret);
+int __wrap_rpcrdma_clnt_open(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			     struct rpcrdma_clnt **ret);
 
 static char sock[96];
 static char buf[BUF_BYTES + 1], text[BUF_BYTES + 1];
@@ -47,13 +47,13 @@ static void must(bool promise)
 }
 
 /* A connection that broke is tried again at once: time is what a fuzzer has too little of. */
-int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
-			       struct rpcrdma_clnt **ret)
+int __wrap_rpcrdma_clnt_open(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			     struct rpcrdma_clnt **ret)
 {
 	struct rpcrdma_clnt_attr a = *attr;
 
 	a.backoff_ms = 1;
-	return __real_rpcrdma_clnt_create(e, &a, ret);
+	return __real_rpcrdma_clnt_open(e, &a, ret);
 }
 
 static void op_stat(struct leat *m)

@@ -122,7 +122,7 @@ static void mount_all(const struct rpcrdma_clnt_attr *attr)
 {
 	for (unsigned i = 0; i < count; i++) {
 		struct one *o = &all[i];
-		int rc = rpcrdma_clnt_create(engine, attr, &o->clnt);
+		int rc = rpcrdma_clnt_open(engine, attr, &o->clnt);
 
 		if (rc)
 			die("connection %u: %s", i, strerror(-rc));

@@ -113,7 +113,7 @@ static struct rpcrdma_clnt *dial(const char *scheme, char **argv, uint32_t inlin
 	strcpy(attr.cred.machine, "long");
 	rc = rpcrdma_addr_parse(url, &attr.addr);
 	if (!rc)
-		rc = rpcrdma_clnt_create(engine, &attr, &c);
+		rc = rpcrdma_clnt_open(engine, &attr, &c);
 	if (rc)
 		die(url, 0, rc);
 	return c;

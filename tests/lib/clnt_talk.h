@@ -50,7 +50,7 @@ static inline void connect_clnt(const struct rpcrdma_clnt_attr *attr)
 	snprintf(a.addr.host, sizeof(a.addr.host), "%s", path);
 	if (talk_addr.host[0])
 		a.addr = talk_addr;
-	assert_int_equal(rpcrdma_clnt_create(engine, &a, &clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(engine, &a, &clnt), 0);
 }
 
 static inline void open_both(const struct raw_server_opts *so, const struct rpcrdma_clnt_attr *ca)

@@ -119,7 +119,7 @@ void nfs_peer_connect(struct nfs_peer *p, enum rpcrdma_transport transport, uint
 		.ctx = p,
 	};
 
-	assert_int_equal(rpcrdma_clnt_create(p->engine, &attr, &p->clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(p->engine, &attr, &p->clnt), 0);
 }
 
 void nfs_peer_disconnect(struct nfs_peer *p)

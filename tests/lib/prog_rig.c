@@ -230,7 +230,7 @@ void pr_open(struct pr_rig *r, enum rpcrdma_transport transport, const struct rp
 	assert_int_equal(rpcrdma_service_create(r->svc_engine, &attr, &r->service), 0);
 	assert_int_equal(rpcrdma_service_listen(r->service, &addr, &used), 0);
 	r->attr.addr = *used;
-	assert_int_equal(rpcrdma_clnt_create(r->clnt_engine, &r->attr, &r->clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(r->clnt_engine, &r->attr, &r->clnt), 0);
 }
 
 void pr_close(struct pr_rig *r)

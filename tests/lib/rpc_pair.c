@@ -397,7 +397,7 @@ struct rpc_pair *rpc_pair_create(const struct rpc_pair_attr *attr)
 	if (ca.away_ms)
 		ca.away = on_away;
 	ca.ctx = p;
-	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &p->clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(p->clnt_engine, &ca, &p->clnt), 0);
 	return p;
 }
 

@@ -65,7 +65,7 @@ static void dial(void)
 {
 	const struct rpcrdma_clnt_attr attr = { .addr = rig.addr, .cred.machine = "toy", .backoff_ms = 1 };
 
-	assert_int_equal(rpcrdma_clnt_create(rig.engine, &attr, &rig.clnt), 0);
+	assert_int_equal(rpcrdma_clnt_open(rig.engine, &attr, &rig.clnt), 0);
 }
 
 static void dial_again(void)

@@ -40,10 +40,10 @@
 #include "rpcrdma.h"
 #include "rpcrdma_lab.h"
 
-int __real_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
-			       struct rpcrdma_clnt **ret);
-int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
-			       struct rpcrdma_clnt **ret);
+int __real_rpcrdma_clnt_open(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			     struct rpcrdma_clnt **ret);
+int __wrap_rpcrdma_clnt_open(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			     struct rpcrdma_clnt **ret);
 int __real_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 			  const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops,
 			  void *ctx, struct rpcrdma_listener **ret);
@@ -89,8 +89,8 @@ static unsigned wanted_modes(unsigned otherwise)
 	return value && !rpcrdma_modes_parse(value, &modes) ? modes : otherwise;
 }
 
-int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
-			       struct rpcrdma_clnt **ret)
+int __wrap_rpcrdma_clnt_open(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			     struct rpcrdma_clnt **ret)
 {
 	struct rpcrdma_clnt_attr a = *attr;
 	struct rpcrdma_lab lab = a.lab ? *a.lab : (struct rpcrdma_lab){ 0 };
@@ -102,7 +102,7 @@ int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_cl
 	if (a.addr.transport != RPCRDMA_TCP)
 		lab.modes = wanted_modes(lab.modes);
 	a.lab = &lab;
-	return __real_rpcrdma_clnt_create(e, &a, ret);
+	return __real_rpcrdma_clnt_open(e, &a, ret);
 }
 
 int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,

@@ -175,7 +175,7 @@ int cut_connect(const char *url, const char *export, unsigned stamp, struct cut_
 	if (!err)
 		err = rpcrdma_engine_create(c->domain, NULL, &c->engine);
 	if (!err)
-		err = rpcrdma_clnt_create(c->engine, &attr, &c->clnt);
+		err = rpcrdma_clnt_open(c->engine, &attr, &c->clnt);
 	if (!err)
 		err = mount_root(c, export, &root);
 	if (!err)

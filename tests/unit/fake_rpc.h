@@ -38,7 +38,7 @@ struct fake {
 	bool early;                               /* answered at once, but told later */
 	bool silent;                              /* no call is answered */
 	bool unsent;                              /* calls wait at the client */
-	struct rpcrdma_clnt *created;             /* by rpcrdma_clnt_create(), which else fails */
+	struct rpcrdma_clnt *created;             /* by rpcrdma_clnt_open(), which else fails */
 	int next_fails;                           /* cancelling a call lets the next one fail with this error */
 	/* what happened */
 	unsigned calls, most_waiting, timers_fired;
@@ -216,8 +216,8 @@ void rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64
 	fake.timers = t;
 }
 
-int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
-			struct rpcrdma_clnt **ret)
+int rpcrdma_clnt_open(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+		      struct rpcrdma_clnt **ret)
 {
 	(void)e;
 	if (!fake.created)

@@ -106,8 +106,8 @@ static void all_of_them(void **state)
 	assert_int_equal(rpcrdma_domain_create(NULL, &d), 0);
 	assert_int_equal(rpcrdma_engine_create(d, &engine.a, &e), -E2BIG);
 	assert_int_equal(rpcrdma_engine_create(d, NULL, &e), 0);
-	assert_int_equal(rpcrdma_clnt_create(e, &clnt.a, &c), -E2BIG);
-	assert_int_equal(rpcrdma_clnt_create(e, &ca, &c), -E2BIG);
+	assert_int_equal(rpcrdma_clnt_open(e, &clnt.a, &c), -E2BIG);
+	assert_int_equal(rpcrdma_clnt_open(e, &ca, &c), -E2BIG);
 	assert_int_equal(rpcrdma_listen(e, &addr, &svc.a, &plain, NULL, &l), -E2BIG);
 	assert_int_equal(rpcrdma_listen(e, &addr, &sa, &plain, NULL, &l), -E2BIG);
 	assert_int_equal(rpcrdma_listen(e, &addr, NULL, &ops.a, NULL, &l), -E2BIG);
