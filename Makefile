@@ -9,7 +9,7 @@
 #   VARIANT      default, asan, ubsan, tsan, cov, fuzz or path; each has its own build/obj/VARIANT/
 #
 # What is built for the default variant lies in build/: leatd, leat, leat-dump,
-# libleat.{so,a}, librpcrdma.{so,a}. Generated code lies in build/gen. Nothing outside build/ is ever written.
+# libleat.{so,a}, librpcrdma.{so,a}, librpcrdma_tirpc.{so,a}. Generated code lies in build/gen. Nothing outside build/ is ever written.
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -96,11 +96,12 @@ LINK = $(CC) $(CFLAGS) -pthread -Wl,-z,relro,-z,now $(LDFLAGS)
 dirs = $(patsubst %/,-I%,$(sort $(dir $(wildcard $1/*.h $1/*/*.h $1/*/*/*.h))))
 INC_xdr := -Ixdr
 INC_rpcrdma := $(call dirs,rpcrdma)
+INC_tirpc := $(call dirs,tirpc)
 INC_server := $(call dirs,server) -Ixdr
 INC_client := $(filter-out -Iclient/tools%,$(call dirs,client)) -Ixdr
-INC_tests := $(INC_rpcrdma) $(INC_server) $(INC_client) -Itests/lib -I.
+INC_tests := $(INC_rpcrdma) $(INC_tirpc) $(INC_server) $(INC_client) -Itests/lib -I.
 
-include xdr/build.mk rpcrdma/build.mk server/build.mk client/build.mk examples/build.mk tests/build.mk doc/build.mk
+include xdr/build.mk rpcrdma/build.mk tirpc/build.mk server/build.mk client/build.mk examples/build.mk tests/build.mk doc/build.mk
 
 .PHONY: all
 all: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(LIBS)
@@ -137,7 +138,7 @@ endef
 help:
 	@sed -n 's/^#: //p' Makefile */build.mk
 
-#: all          build/leatd, build/leat, build/leat-dump, build/libleat.{so,a}, build/librpcrdma.{so,a}
+#: all          build/leatd, build/leat, build/leat-dump, build/libleat.{so,a}, build/librpcrdma.{so,a}, build/librpcrdma_tirpc.{so,a}
 #: examples     build/examples/: programs on public headers
 #: demo         a file travels: private server, copies in and out, checksums, speeds
 #: check        build, then unit, flow and fault tests, corpus replay, layers, headers, documents
@@ -155,7 +156,7 @@ help:
 #: map          the folders and their includes, as text and in build/map.dot
 #: words        lists lines that break the language rules, in code, strings and documents
 #: tidy cppcheck format layers hdr-check check-doc   one check each
-#: abi          compares symbols, structures and constants of both libraries with tests/abi; the rule: include/leat.map
+#: abi          compares symbols, structures and constants of the libraries with tests/abi; the rule: include/leat.map
 #: abi-accept   writes these lists; refuses incompatible changes of a released interface
 #: deps         installs what is missing, by apt-get
 #: install uninstall dist compdb clean help
@@ -231,7 +232,7 @@ cppcheck: $(GEN_HDRS)
 	@command -v cppcheck >/dev/null || { echo 'cppcheck: not here (apt-get install cppcheck)'; exit 1; }
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,portability,performance --inline-suppr \
 		--suppress=missingIncludeSystem --error-exitcode=1 -j$(JOBS) $(DEFS) \
-		-Iinclude -I$(GEN) $(INC_rpcrdma) $(INC_server) $(INC_client) $(LIB_SRCS)
+		-Iinclude -I$(GEN) $(INC_rpcrdma) $(INC_tirpc) $(INC_server) $(INC_client) $(LIB_SRCS)
 
 # Only what differs from the last commit: a reviewed line is not moved for its looks.
 format:
@@ -282,12 +283,15 @@ INSTALLS := \
 	755:$(B)/librpcrdma.so:$(LIBDIR)/librpcrdma.so.$(VERSION) \
 	644:$(B)/libleat.a:$(LIBDIR)/libleat.a \
 	644:$(B)/librpcrdma.a:$(LIBDIR)/librpcrdma.a \
+	755:$(B)/librpcrdma_tirpc.so:$(LIBDIR)/librpcrdma_tirpc.so.$(VERSION) \
+	644:$(B)/librpcrdma_tirpc.a:$(LIBDIR)/librpcrdma_tirpc.a \
 	644:$(B)/leat.pc:$(LIBDIR)/pkgconfig/leat.pc \
 	644:$(B)/rpcrdma.pc:$(LIBDIR)/pkgconfig/rpcrdma.pc \
+	644:$(B)/rpcrdma-tirpc.pc:$(LIBDIR)/pkgconfig/rpcrdma-tirpc.pc \
 	$(foreach h,$(notdir $(wildcard include/*.h)),644:include/$h:$(INCLUDEDIR)/$h) \
 	$(foreach e,$(wildcard examples/*.c examples/*/*.[ch]),644:$e:$(DOCDIR)/$e) \
 	$(foreach m,$(MAN_PAGES),644:$m:$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m))
-LINKS := $(foreach l,libleat librpcrdma, \
+LINKS := $(foreach l,libleat librpcrdma librpcrdma_tirpc, \
 	$l.so.$(VERSION):$(LIBDIR)/$l.so.$(SOVERSION) $l.so.$(SOVERSION):$(LIBDIR)/$l.so)
 word_of = $(word $1,$(subst :, ,$2))
 
@@ -304,8 +308,13 @@ $(B)/rpcrdma.pc: Makefile $(O)/pc_dirs
 		'Version: $(VERSION)' 'Requires: libtirpc' \
 		'Libs: -L$${libdir} -lrpcrdma' 'Libs.private: -pthread $(VERBS_LIBS)' $(PC_CFLAGS) >$@
 
+$(B)/rpcrdma-tirpc.pc: Makefile $(O)/pc_dirs
+	$(Q)printf '%s\n' $(PC_HEAD) 'Name: rpcrdma-tirpc' 'Description: handles of libtirpc over RDMA and the local fabric' \
+		'Version: $(VERSION)' 'Requires: libtirpc' 'Requires.private: rpcrdma' \
+		'Libs: -L$${libdir} -lrpcrdma_tirpc' 'Libs.private: -lrpcrdma -pthread' $(PC_CFLAGS) >$@
+
 .PHONY: install uninstall
-install: all $(B)/leat.pc $(B)/rpcrdma.pc
+install: all $(B)/leat.pc $(B)/rpcrdma.pc $(B)/rpcrdma-tirpc.pc
 	$(Q)$(foreach i,$(INSTALLS),install -D -m $(call word_of,1,$i) $(call word_of,2,$i) $(DESTDIR)$(call word_of,3,$i) &&) :
 	$(Q)$(foreach l,$(LINKS),ln -sf $(call word_of,1,$l) $(DESTDIR)$(call word_of,2,$l) &&) :
 	$(Q)case "$(DESTDIR)$(LIBDIR)" in /usr/lib*|/usr/local/lib*|/lib*) ldconfig || : ;; esac

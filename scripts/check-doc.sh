@@ -6,9 +6,9 @@
 #
 #   - mandoc -Tlint has nothing to say about doc/man/
 #   - the version maps name exactly the functions of the public headers
-#   - each function of leat.map and rpcrdma.map is in the NAME section of a page of doc/man/; each of
+#   - each function of the maps is in the NAME section of a page of doc/man/; each of
 #     rpcrdma*.h has a comment in the header, too
-#   - pages refer only to pages and functions of both libraries that exist
+#   - pages refer only to pages and functions of the libraries that exist
 #   - each function of the other headers has a comment above it, or above its group
 #   - each option of `leat` and `leatd` is in its page
 #   - each counter of libleat is in leat_stats(3) and in leat.h
@@ -34,13 +34,25 @@ functions() { # PREFIX HEADER...: those that a library exports, not those that a
 	cat "$@" | sed -nE "/^static /d; s/^[a-z][^(]*[ *](${prefix}_[a-z0-9_]+)\\(.*/\\1/p" | LC_ALL=C sort -u
 }
 
-public() { ls include/"$1"*.h; } # PREFIX: its headers
+public() { # PREFIX: its headers; librpcrdma_tirpc has a map of its own
+	case $1 in
+	rpcrdma) ls include/rpcrdma*.h | grep -v _tirpc ;;
+	*) ls include/"$1"*.h ;;
+	esac
+}
+
+# exported LIBRARY: its functions in its headers. All of librpcrdma_tirpc begin as those of librpcrdma do.
+exported() {
+	# words are file names without blanks
+	# shellcheck disable=SC2046
+	functions "${1%_tirpc}" $(public "$1")
+}
 
 # words are file names without blanks
 # shellcheck disable=SC2046
-for pair in leat:include/leat.map rpcrdma:rpcrdma/rpcrdma.map; do
+for pair in leat:include/leat.map rpcrdma:rpcrdma/rpcrdma.map rpcrdma_tirpc:tirpc/tirpc.map; do
 	lib=${pair%%:*} map=${pair#*:}
-	in_headers=$(functions "$lib" $(public "$lib"))
+	in_headers=$(exported "$lib")
 	in_map=$(sed -nE 's/^[[:space:]]+([a-z][a-z0-9_]*);$/\1/p' "$map" | LC_ALL=C sort -u)
 	for f in $in_headers; do
 		echo "$in_map" | grep -qx "$f" || say "$f of include/$lib*.h is not in $map"
@@ -52,25 +64,25 @@ done
 
 # man(1) finds a function by the NAME section of its page
 names=$(awk 'FNR == 1 { on = 0 } /^\.Sh / { on = $2 == "NAME" } on && $1 == ".Nm" { print $2 }' doc/man/*.3)
-for lib in leat rpcrdma; do
-	for f in $(functions "$lib" $(public "$lib")); do
+for lib in leat rpcrdma rpcrdma_tirpc; do
+	for f in $(exported "$lib"); do
 		echo "$names" | grep -qx "$f" || say "$f is in the NAME section of no page of doc/man"
 	done
 done
 for f in $(sed -nE 's/^\.(Pq |Po )?Xr ((leat|rpcrdma)_[a-z0-9_]+) 3.*/\2/p' doc/man/*.[1-8] | sort -u); do
 	echo "$names" | grep -qx "$f" || [ -e "doc/man/$f.3" ] || say "doc/man refers to $f(3), which is not there"
 done
-for f in $(functions rpcrdma $(public rpcrdma)); do
+for f in $(exported rpcrdma) $(exported rpcrdma_tirpc); do
 	# documented: a comment, or a comment of the group that it stands in, without a blank between
 	awk -v f="$f" '/^$/ { comment = 0 } /\/\*/ { comment = 1 }
 		index($0, f "(") && /^[a-z]/ { if (comment) ok = 1 } END { exit !ok }' \
-		$(public rpcrdma) || say "$f has no comment in its header"
+		include/rpcrdma*.h || say "$f has no comment in its header"
 done
 
 # The same for the other headers, which are internal. A declaration starts in the first column; it may span lines. A
 # comment inside of a structure is not that of a function directly after it.
 # shellcheck disable=SC2016 # $0 is awk's
-bare=$(find rpcrdma server client xdr tests/tools -name '*.h' | sort |
+bare=$(find rpcrdma tirpc server client xdr tests/tools -name '*.h' | sort |
 	xargs awk '
 		FNR == 1 || /^$/ || /^}/ { comment = 0 }
 		/\/\*/ { comment = 1 }
@@ -103,7 +115,7 @@ for f in tests/interop/*.sh; do
 done
 
 # README's map: a line "    TOP/ WORDS", below it "      FOLDER/ WORDS"; of folders in these the words say "FOLDER/"
-for folder in $(find rpcrdma server client -name '*.c' | sed 's|/[^/]*$||' | sort -u); do
+for folder in $(find rpcrdma tirpc server client -name '*.c' | sed 's|/[^/]*$||' | sort -u); do
 	rest=${folder#*/}
 	awk -v top="${folder%%/*}/" -v sub1="${rest%%/*}/" -v sub2="$([ "$rest" = "${rest%%/*}" ] || echo "${rest#*/}/")" '
 		/^    [a-z]/ { on = $1 == top; in_sub = 0 }

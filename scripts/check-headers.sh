@@ -40,7 +40,7 @@ dirs() { find "$1" -type d | sed 's/^/-I/'; }
 	for h in include/base/*.h; do
 		try "$CC" "$h" -x c -std=gnu17 -D_GNU_SOURCE $INC
 	done
-	for dir in xdr rpcrdma server client tests/tools; do
+	for dir in xdr rpcrdma tirpc server client tests/tools; do
 		for h in $(find "$dir" -name '*.h' | sort); do
 			case $h in
 			rpcrdma/verbs/*)

@@ -25,7 +25,7 @@ rule() {
 }
 
 inc='^[[:space:]]*#[[:space:]]*include[[:space:]]*'
-all=$(sources include xdr rpcrdma server client tests)
+all=$(sources include xdr rpcrdma tirpc server client tests)
 
 # words are file names without blanks
 # shellcheck disable=SC2086,SC2046
@@ -34,10 +34,11 @@ all=$(sources include xdr rpcrdma server client tests)
 	rule 'verbs only in rpcrdma/verbs/' "$inc<(infiniband|rdma)/" 'rpcrdma/verbs/[a-z0-9_]*\.[ch]' $all
 	rule 'libaio only in server/store/store_aio.c' "$inc<libaio\\.h>" '(server/store|tests/unit)/(test_)?store_aio\.[ch]' $all
 	rule '<rpc/> only where listed in scripts/check-layers.sh' "$inc<rpc/" \
-		'include/rpcrdma_payload\.h|include/rpcrdma_tirpc\.h|rpcrdma/wire/stream\.[ch]|server/(spine/prog|nfs3/nfs3_meta)\.h|server/nfs3/rpcbind\.c|tests/.*' $all
+		'include/rpcrdma_payload\.h|include/rpcrdma_tirpc\.h|tirpc/.*|rpcrdma/wire/stream\.[ch]|server/(spine/prog|nfs3/nfs3_meta)\.h|server/nfs3/rpcbind\.c|tests/.*' $all
 	rule 'base/ includes no library header' "${inc}\"(leat|rpcrdma)[a-z_]*\\.h\"" 'none' $(sources include/base)
-	rule 'rpcrdma/ knows no NFS, server or client' \
-		"$inc\"(leat|nfs3|mount3|ctl|nfs_errno|nfs3_names|block|volume)\\.h\"" 'none' $(sources rpcrdma)
+	rule 'tirpc/ sees the public headers of librpcrdma only' "$inc\"(rpcrdma(/|_lab)|server|client|tests)" 'none' $(sources tirpc)
+	rule 'rpcrdma/ and tirpc/ know no NFS, server or client' \
+		"$inc\"(leat|nfs3|mount3|ctl|nfs_errno|nfs3_names|block|volume)\\.h\"" 'none' $(sources rpcrdma tirpc)
 	rule 'xdr/ has no transport and no storage' "$inc\"(rpcrdma(_(addr|loop|mem|clnt|svc|prog|lab))?|leat)\\.h\"" \
 		'none' $(sources xdr)
 	rule 'client/ uses leat.h, its own and xdr/ headers' "$inc\"(rpcrdma|server|tests)/" 'none' $(sources client)
@@ -57,17 +58,17 @@ fi
 
 # Inside of a top folder: scripts/layers.txt.
 # shellcheck disable=SC2086,SC2046
-awk -f scripts/includes.awk $(sources rpcrdma server client tests/flow) | awk -f scripts/layers.awk scripts/layers.txt - || bad=1
-for d in $(sources rpcrdma server client | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 20 { print $2 }'); do
+awk -f scripts/includes.awk $(sources rpcrdma tirpc server client tests/flow) | awk -f scripts/layers.awk scripts/layers.txt - || bad=1
+for d in $(sources rpcrdma tirpc server client | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 20 { print $2 }'); do
 	echo "layers: $d has more than 20 files"
 	bad=1
 done
-for d in $(sources rpcrdma server client | sed 's|/[^/]*$||' | sort -u); do
+for d in $(sources rpcrdma tirpc server client | sed 's|/[^/]*$||' | sort -u); do
 	grep -q "^folder $d:" scripts/layers.txt && continue
 	echo "layers: $d is not in scripts/layers.txt"
 	bad=1
 done
-for f in $(sources include xdr rpcrdma server client | sed 's|.*/||' | sort | uniq -d); do
+for f in $(sources include xdr rpcrdma tirpc server client | sed 's|.*/||' | sort | uniq -d); do
 	echo "layers: there are two files called $f"
 	bad=1
 done

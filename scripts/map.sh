@@ -15,9 +15,9 @@ kind=text
 # words are file names without blanks
 # shellcheck disable=SC2046
 {
-	wc -l $(find rpcrdma server client -name '*.[ch]' | sort) | sed '$d' | sed 's/^/file /'
+	wc -l $(find rpcrdma tirpc server client -name '*.[ch]' | sort) | sed '$d' | sed 's/^/file /'
 	sed -n '/^except /p' scripts/layers.txt
-	awk -f scripts/includes.awk $(find rpcrdma server client -name '*.[ch]' | sort) | sed 's/^/include /'
+	awk -f scripts/includes.awk $(find rpcrdma tirpc server client -name '*.[ch]' | sort) | sed 's/^/include /'
 } | awk -v kind="$kind" '
 	$1 == "file" {
 		folder = $3

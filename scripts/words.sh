@@ -12,7 +12,7 @@
 
 set -u
 cd "$(dirname "$0")/.." || exit
-[ $# -gt 0 ] || set -- include xdr rpcrdma server client examples tests/tools doc README.md
+[ $# -gt 0 ] || set -- include xdr rpcrdma tirpc server client examples tests/tools doc README.md
 
 persons='he|his|him|himself|who|whom|whoever|somebody|nobody|everybody|someone|anybody'
 phrases='so many|of no account|anew|to and fro|there is none|is told|are told|is looked at|is to be had|through with|at hand'

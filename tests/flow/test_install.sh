@@ -50,6 +50,14 @@ int main(void)
 	return 0;
 }
 END
+cat >"$work/handle.c" <<'END'
+#include <rpcrdma_tirpc.h>
+
+int main(void)
+{
+	return !rpcrdma_tirpc_domain();
+}
+END
 PKG_CONFIG_PATH=$root/lib/pkgconfig
 export PKG_CONFIG_PATH
 : "${CC:=gcc}"
@@ -66,6 +74,8 @@ flags() { pkg-config "$@" | sed -E "s,-I/usr/include( |$),-I$root/include\1,; s,
 		-Wl,-rpath-link,"$root/lib" -o "$work/copy" || fail 'an installed example'
 	$CC -Wall -Werror "$work/rpc.c" -I"$root/include" $(flags --cflags rpcrdma) -L"$root/lib" \
 		-lrpcrdma -o "$work/rpc" || fail 'link with librpcrdma.so'
+	$CC -Wall -Werror "$work/handle.c" -I"$root/include" $(flags --cflags --libs rpcrdma-tirpc) \
+		-L"$root/lib" -Wl,-rpath-link,"$root/lib" -o "$work/handle" || fail 'link with librpcrdma_tirpc.so'
 	for name in kv kvd; do
 		$CC -Wall -Werror "$root/share/doc/leat/examples/kv/$name.c" -I"$root/include" -L"$root/lib" \
 			$(flags --cflags --libs rpcrdma) -Wl,-rpath-link,"$root/lib" \
@@ -74,6 +84,7 @@ flags() { pkg-config "$@" | sed -E "s,-I/usr/include( |$),-I$root/include\1,; s,
 }
 [ "$(LD_LIBRARY_PATH=$root/lib "$work/shared")" = "$("$work/static")" ] || fail 'versions differ'
 LD_LIBRARY_PATH=$root/lib "$work/rpc" || fail 'librpcrdma.so'
+LD_LIBRARY_PATH=$root/lib "$work/handle" || fail 'librpcrdma_tirpc.so'
 readelf -d "$root/lib/librpcrdma.so" | grep -q NODELETE || fail 'librpcrdma.so can be unloaded below its threads'
 [ "$("$root/bin/leat" --version)" = "leat $("$work/static")" ] || fail 'leat --version'
 "$root/bin/leat" dump tests/vectors/kernel-session.pcap | grep -q ' REPLY ' || fail 'leat dump'
@@ -149,7 +160,7 @@ quiet_make -C "$work/tree" install DESTDIR="$work/second" PREFIX=/opt/leat BINDI
 	LIBDIR=/opt/other/lib64
 grep -qx 'libdir=/opt/other/lib64' "$work/second/opt/other/lib64/pkgconfig/leat.pc" || fail 'leat.pc with another LIBDIR'
 
-for lib in leat:leat_ rpcrdma:rpcrdma_; do
+for lib in leat:leat_ rpcrdma:rpcrdma_ rpcrdma_tirpc:rpcrdma_; do
 	out=$(nm -D --defined-only "$root/lib/lib${lib%%:*}.so" | awk '$2 != "A" { print $3 }' | grep -v "^${lib#*:}") &&
 		fail "lib${lib%%:*}.so exports $out"
 	out=$(nm -g --defined-only "$root/lib/lib${lib%%:*}.a" | awk 'NF == 3 { print $3 }' | grep -v "^${lib#*:}") &&

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * process.c - the domain that all handles of a process share
+ *
+ * Operation:  The first handle creates it. A child of fork() creates its own: memory, devices and sockets of the
+ *             parent's belong to the parent, and so the child leaves that domain as it is.
+ * Memory:     The domain is never destroyed: a program may free its memory, and its handles, at any time.
+ * Threads:    Any.
+ * Errors:     A failure is not remembered: the next call tries again.
+ */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "process.h"
+#include "rpcrdma_tirpc.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rpcrdma_domain *domain; /* of ... */
+static pid_t owner;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void lock_it(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void unlock_it(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* A child must not inherit the lock of a thread that it does not have. */
+static void watch_forks(void)
+{
+	pthread_atfork(lock_it, unlock_it, unlock_it);
+}
+
+int rt_domain(size_t mem_bytes, struct rpcrdma_domain **ret)
+{
+	const struct rpcrdma_domain_attr attr = {
+		.size = sizeof(attr), .msg_bytes_max = mem_bytes ? mem_bytes : RT_MEM_BYTES,
+	};
+	pid_t self = getpid();
+	int rc = 0;
+
+	pthread_once(&once, watch_forks);
+	lock_it();
+	if (owner != self) {
+		rc = rpcrdma_domain_create(&attr, &domain);
+		owner = rc ? 0 : self;
+	}
+	if (!rc)
+		*ret = domain;
+	unlock_it();
+	return rc;
+}
+
+struct rpcrdma_domain *rpcrdma_tirpc_domain(void)
+{
+	struct rpcrdma_domain *d;
+
+	return rt_domain(0, &d) ? NULL : d;
+}
