@@ -10,6 +10,9 @@
 #ifndef RPCRDMA_TIRPC_H
 #define RPCRDMA_TIRPC_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <rpc/rpc.h>
 
 #include "rpcrdma_loop.h"
@@ -18,6 +21,48 @@
 extern "C" {
 #endif
 #pragma GCC visibility push(default)
+
+/* ---- bulk data ------------------------------------------------------------------------------ */
+
+#define RPCRDMA_BULK_NONE 0u /* no item of this direction is bulk data */
+
+/* One procedure of the upper-layer binding of a program (RFC 8166 section 6): which items of its messages travel by
+ * chunk. Item n is the n-th variable-length opaque or string (xdr_bytes(), xdr_string()) that the filter of the message
+ * meets, from 1 on. An empty one does not count. An opaque of fixed length counts if the word before it happens to equal
+ * its length. The memory of an item must stay unchanged until clnt_call() or svc_sendreply() returns: a filter must not
+ * free it. */
+struct rpcrdma_bulk {
+	uint32_t prog, vers, proc;
+	uint32_t args;       /* item of the arguments that travels by Read chunk; RPCRDMA_BULK_NONE */
+	uint32_t results;    /* item of the results that travels by Write chunk; RPCRDMA_BULK_NONE */
+	uint32_t threshold;  /* shorter items stay in the message, bytes; 0: 4096 */
+	uint32_t data_max;   /* longest item of the results, bytes; 0: max_bytes of the handle */
+	uint32_t reply_max;  /* longest results, XDR bytes, without that item; 0: max_bytes of the handle */
+};
+
+/* ---- attributes ------------------------------------------------------------------------------- */
+
+#define RPCRDMA_TIRPC_MAX_BYTES ((size_t)64 << 20) /* most for max_bytes */
+
+/* Attributes of a handle, CLIENT or service. Both ends of a connection may have different ones. */
+struct rpcrdma_tirpc_attr {
+	size_t size;               /* sizeof(struct rpcrdma_tirpc_attr), or 0: see rpcrdma.h */
+	size_t max_bytes;          /* longest arguments and longest results inside a message, XDR bytes; 0: 16 MiB */
+	size_t mem_bytes;          /* memory for messages that are longer than a Send: of all CLIENTs of the process, or of
+	                            * the service. Callers wait in order when it is used up. The largest value given
+	                            * applies; 0: 64 MiB, and always enough for one message of max_bytes each way */
+	uint32_t credits;          /* calls of a connection in flight; 0: 32 */
+	uint32_t inline_bytes;     /* size of a Send, 1024..65536; 0: 4096 */
+	bool resend;               /* CLIENT: send a call again whose connection broke: for services that tolerate it */
+	uint32_t conns_max;        /* service: connections; 0: 1024 */
+	enum rpcrdma_poll poll;    /* whether a thread spins before it sleeps: RPCRDMA_POLL_ADAPTIVE, _BUSY, _EVENT.
+	                            * Service: of rpcrdma_svc_run(); the loops of libtirpc only sleep */
+	unsigned spin_us;          /* 0: 50 */
+	const struct rpcrdma_bulk *bulk; /* table of bulk data, copied; a procedure without a row has none */
+	size_t nbulk;
+};
+
+/* ---- domain ------------------------------------------------------------------------------------- */
 
 /** rpcrdma_tirpc_domain - the domain of the handles of this process; any thread
  *
