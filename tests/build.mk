@@ -16,7 +16,7 @@ TEST_SCRIPTS := $(sort $(wildcard tests/unit/test_*.sh tests/flow/test_*.sh test
 # Those that take longest, which begin first: none is left to run alone at the end.
 LONG_SCRIPTS := $(filter tests/flow/test_variant_%,$(TEST_SCRIPTS))
 TESTS = $(LONG_SCRIPTS) $(TEST_PROGS) $(filter-out $(LONG_SCRIPTS),$(TEST_SCRIPTS)) $(REPLAYS)
-HOUSE := $(O)/libdump.a $(O)/libserver.a $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma_tirpc.a $(O)/librpcrdma.a
+HOUSE := $(O)/libdump.a $(O)/libserver.a $(O)/libleat.a $(O)/libxdr.a $(O)/libpreload.a $(O)/librpcrdma_tirpc.a $(O)/librpcrdma.a
 HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 
 # ---- the checker of captures: installed, run by `leat dump` ------------------------------------------
@@ -245,7 +245,8 @@ FUZZ_COV_SRCS := $(XDR_SRCS) $(GEN_NAMES:%=$(GEN)/%_xdr.c) $(addprefix rpcrdma/,
 	wire/rpc_msg.c wire/stream.c srv/srv_recv.c srv/srv_tcp_in.c clnt/clnt_rdma_reply.c clnt/clnt_msg.c clnt/clnt_tcp_recv.c \
 	local/local_sock.c local/local_ring.c local/local_cm.c core/addr.c base/opt.c) \
 	$(wildcard server/nfs3/*.c) $(addprefix server/,handles/fh.c spine/req.c conf/conf.c conf/conf_options.c exports/export.c) \
-	$(addprefix client/,conf/url.c conf/path.c meta/dir.c core/call.c meta/walk.c mount/mntsvc.c meta/attr.c)
+	$(addprefix client/,conf/url.c conf/path.c meta/dir.c core/call.c meta/walk.c mount/mntsvc.c meta/attr.c) \
+	$(addprefix tirpc/preload/,map.c map_text.c map_table.c)
 
 fuzz-cov:
 	@scripts/deps.sh install build rdma check fuzz
@@ -271,6 +272,6 @@ run-cov: tests
 	$(Q)llvm-cov report $(OUT)/leatd $(patsubst %,-object %,$(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS)) \
 		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
 
-LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(HANDLE_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
+LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(HANDLE_SRCS) $(PRELOAD_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
 ALL_SRCS := $(LIB_SRCS) $(DUMP_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) $(HOSTILE_SRCS) tests/tumble/tumble.c \
 	tests/powercut/powercut.c

@@ -1,6 +1,6 @@
 # tirpc/: librpcrdma_tirpc, handles of libtirpc. It sees include/ and itself: to librpcrdma it is a program like any other.
 
-HANDLE_SRCS := $(wildcard tirpc/*/*.c)
+HANDLE_SRCS := $(filter-out tirpc/preload/%,$(wildcard tirpc/*/*.c))
 HANDLE_OBJS := $(HANDLE_SRCS:%.c=$(O)/%.o)
 
 $(O)/librpcrdma_tirpc.a: $(HANDLE_OBJS)
@@ -19,3 +19,10 @@ $(B)/librpcrdma_tirpc.so: $(HANDLE_OBJS) $(B)/librpcrdma.so tirpc/tirpc.map
 $(B)/librpcrdma_tirpc.a: $(HANDLE_OBJS)
 	$(call say,AR,$@)rm -f $@ && $(CC) -nostdlib -r $^ -o $(O)/tirpc-all.o && \
 		$(OBJCOPY) --localize-hidden $(O)/tirpc-all.o && $(AR) rcs $@ $(O)/tirpc-all.o
+
+# ---- rpcrdma-run and the library that it preloads ------------------------------------------------------------------
+
+PRELOAD_SRCS := $(sort $(wildcard tirpc/preload/*.c))
+
+$(O)/libpreload.a: $(PRELOAD_SRCS:%.c=$(O)/%.o)
+	$(archive)
