@@ -28,9 +28,6 @@
 #define CQ_DEPTH (1u << 20) /* an upper bound: fabrics allocate memory as queue pairs need it */
 /* Longest time that a device may take to flush the last connections. */
 #define DRAIN_NS (5 * NS_PER_S)
-/* While spinning, passes without completions check the descriptors only this often: an epoll_wait costs as much
- * as 30 checks of a ring in memory. */
-#define IDLE_POLLS_PER_EPOLL 32
 #define BUSY_POLLS_PER_EPOLL 8
 
 static void on_bell(struct rpcrdma_watch *w, uint32_t events)
@@ -452,7 +449,7 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 	e->running = true;
 	ran = run_sources(e);
 	e->idle_polls++;
-	if (!e->qps || e->idle_polls >= (ran ? BUSY_POLLS_PER_EPOLL : IDLE_POLLS_PER_EPOLL)) {
+	if (!e->qps || e->idle_polls >= (ran ? BUSY_POLLS_PER_EPOLL : RR_IDLE_POLLS_PER_EPOLL)) {
 		e->idle_polls = 0;
 		ran += run_ready(e);
 		ran += run_timers(e);

@@ -183,6 +183,9 @@ static inline uint64_t rr_spin_learnt(uint64_t spin_ns, uint64_t least_ns, uint6
 
 #define RR_READY_MAX 64        /* events of descriptors in one pass */
 #define RR_YIELD_AFTER_MAX 64u /* of rpcrdma_engine.yield_after */
+/* While spinning, passes without completions check the descriptors only this often: an epoll_wait costs as much
+ * as 30 checks of a ring in memory. */
+#define RR_IDLE_POLLS_PER_EPOLL 32u
 
 struct rpcrdma_engine {
 	struct rpcrdma_domain *domain;

@@ -73,6 +73,8 @@ int rpcrdma_engine_arm(struct rpcrdma_engine *e)
 
 	if (!prepare_sleep(e))
 		return 1;
+	/* the next pass follows because the engine's descriptor is readable */
+	e->idle_polls = RR_IDLE_POLLS_PER_EPOLL;
 	/* `sleeping` stays set: the next push rings, which costs only a system call */
 	if (first && e->alarm_ns != first->due_ns)
 		set_alarm(e, first->due_ns);

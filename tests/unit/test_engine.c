@@ -224,6 +224,32 @@ static void on_fd(struct rpcrdma_watch *at, uint32_t events)
 	rpcrdma_engine_unwatch(e, &w[!i]); /* the other one is ready too, and must not run */
 }
 
+static void on_ring(struct rpcrdma_watch *ring, uint32_t events)
+{
+	(void)ring;
+	(void)events;
+	nseen++;
+}
+
+/* A foreign loop woke up: the pass that follows looks at the descriptors, whatever it did before. */
+static void armed_pass_sees_descriptors(void **state)
+{
+	struct rpcrdma_watch ring = { .fd = eventfd(1, EFD_CLOEXEC), .fn = on_ring };
+
+	(void)state;
+	e->qps = 1; /* without queue pairs, every pass does */
+	nseen = 0;
+	assert_int_equal(rpcrdma_engine_watch(e, &ring, EPOLLIN), 0);
+	for (int i = 1; i <= 3; i++) {
+		assert_int_equal(rpcrdma_engine_arm(e), 0);
+		(void)rpcrdma_engine_poll(e);
+		assert_int_equal(nseen, i);
+	}
+	rpcrdma_engine_unwatch(e, &ring);
+	close(ring.fd);
+	e->qps = 0;
+}
+
 static void unwatched_means_silent(void **state)
 {
 	(void)state;
@@ -632,6 +658,7 @@ int main(void)
 		engine_test(posts_wake_a_foreign_loop),
 		engine_test(timers_fire_in_order_of_time),
 		engine_test(timers_wake_a_foreign_loop),
+		engine_test(armed_pass_sees_descriptors),
 		engine_test(unwatched_means_silent),
 		engine_test(pollers_come_last_in_every_pass),
 		engine_test(pollers_may_go_at_any_time),
