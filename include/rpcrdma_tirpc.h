@@ -73,6 +73,44 @@ struct rpcrdma_tirpc_attr {
  */
 struct rpcrdma_domain *rpcrdma_tirpc_domain(void);
 
+/* ---- service ---------------------------------------------------------------------------------------- */
+
+/** rpcrdma_svc_create - serves a program version at a URL; beside svc_create()
+ * @url: "rdma://HOST[:PORT]", "tcp://HOST[:PORT]", "local:///PATH". Port 0, or no port, selects a free one. 0.0.0.0 and
+ *       [::] are every address
+ * @attr: NULL for the defaults; of several calls with one URL the first decides, of all calls for poll and spin_us
+ *
+ * Several programs and versions may share a URL. What the program registers with libtirpc is served there too.
+ *
+ * Return: 0, -EINVAL (URL or attributes), -E2BIG (@attr->size), -EEXIST (program and version have another dispatch
+ * function), -ENOMEM, the errors of rpcrdma_listen().
+ */
+int rpcrdma_svc_create(void (*dispatch)(struct svc_req *, SVCXPRT *), rpcprog_t prog, rpcvers_t vers, const char *url,
+		       const struct rpcrdma_tirpc_attr *attr);
+
+/** rpcrdma_svc_url - the URL with the selected port, of the service that rpcrdma_svc_create() made from @url
+ * Return: bytes of the text, as snprintf(); -ENOENT.
+ */
+int rpcrdma_svc_url(const char *url, char *buf, size_t cap);
+
+/** rpcrdma_svc_run - svc_run() that spins before it sleeps; other transports of the program are served as well
+ * Returns after svc_exit(). */
+void rpcrdma_svc_run(void);
+
+/** rpcrdma_svc_detach - takes a request out of its dispatch function, so that it can be replied to later, in any order,
+ * by any thread
+ *
+ * The copy has its own transport (ret->rq_xprt), credentials and arguments: svc_getargs(), svc_sendreply(), svcerr_*(),
+ * svc_freeargs() and svc_getrpccaller() work on it, in one thread at a time. The loop must run until the reply is on its
+ * way. The dispatch function must not reply to @rqstp any more.
+ *
+ * Return: the request, for rpcrdma_svc_release(); NULL: not a request of this library, or replied to already, or no memory.
+ */
+struct svc_req *rpcrdma_svc_detach(struct svc_req *rqstp);
+
+/** rpcrdma_svc_release - frees a detached request, which ends without a reply if it had none; any thread. NULL is fine. */
+void rpcrdma_svc_release(struct svc_req *detached);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
