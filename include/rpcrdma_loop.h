@@ -36,6 +36,10 @@ struct rpcrdma_domain_attr {
 	size_t dmabuf_bytes;    /* open until the domain is destroyed. 0: none */
 	size_t arena_bytes;     /* size of one region, allocated at the beginning, for all rpcrdma_mem_alloc(); 0: a
 	                         * region per allocation */
+	size_t call_bytes_max;  /* longest call that a service may accept (rpcrdma_svc_attr), at most
+	                         * RPCRDMA_CALL_BYTES_MAX; 0: RPCRDMA_BUF_MAX. If it is longer than RPCRDMA_BUF_MAX, half of
+	                         * the pool is for long calls and must hold two of them: 4.5 times this value as
+	                         * pool_bytes_max is always sufficient */
 	mode_t socket_mode;     /* of local listeners; 0: 0666 (the kernel identifies the peer) */
 	const struct rpcrdma_lab *lab; /* measurements and tests (rpcrdma_lab.h); NULL: none */
 };
@@ -43,7 +47,7 @@ struct rpcrdma_domain_attr {
 /** rpcrdma_domain_create - creates a domain; devices are opened when first needed
  * @attr: NULL for the defaults
  *
- * Return: 0, -ENOMEM, -EINVAL (pool or dma-buf too small), -E2BIG (@attr->size), or the errno of creating the capture file.
+ * Return: 0, -ENOMEM, -EINVAL (pool or dma-buf too small, calls too long), -E2BIG (@attr->size), or the errno of creating the capture file.
  */
 int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma_domain **ret);
 

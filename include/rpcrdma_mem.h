@@ -66,6 +66,7 @@ struct rpcrdma_buf {
 };
 
 #define RPCRDMA_BUF_MAX (4u << 20)
+#define RPCRDMA_CALL_BYTES_MAX ((64u << 20) + (64u << 10)) /* longest call of a service, and reply of ready bytes */
 #define RPCRDMA_BUF_LEAST (64u << 10) /* every pool has buffers of at least this size, for every use */
 #define RPCRDMA_POOL_BYTES_MIN ((size_t)RPCRDMA_BUF_LEAST * 8)
 #define RPCRDMA_SHARED_BYTES_MIN ((size_t)64 << 20)

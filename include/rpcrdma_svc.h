@@ -102,7 +102,7 @@ struct rpcrdma_svc_attr {
 	size_t size;             /* sizeof(struct rpcrdma_svc_attr), or 0: see rpcrdma.h */
 	uint32_t inline_bytes;   /* 1024..65536; 0: 4096 */
 	uint32_t credits;        /* maximum calls of one connection in flight; 0: 64 */
-	uint32_t call_bytes_max; /* longest call; 0: 1 MiB + 8 KiB */
+	uint32_t call_bytes_max; /* longest call, at most that of the domain (rpcrdma_domain_attr); 0: 1 MiB + 8 KiB */
 	uint32_t conns_max;      /* limit over all listeners of the domain, of which the largest value applies; one
 	                          * client gets at most three quarters; 0: 1024 */
 	uint32_t first_call_ms;  /* limit until the first call of a new connection; 0: 30000 */

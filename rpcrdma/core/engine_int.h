@@ -26,7 +26,9 @@
 
 #define RR_DEVS_MAX 8       /* local, and the verbs devices that a server is reached by */
 #define RR_POOL_CLASSES 6   /* 4 KiB, 16, 64, 256, 1 MiB, 4 MiB */
-#define RR_POOL_LISTS (2 * RR_POOL_CLASSES)
+#define RR_POOL_LONG RR_POOL_CLASSES /* class of longer buffers: each is a segment of its own size */
+#define RR_POOL_NONE (RR_POOL_CLASSES + 1)
+#define RR_POOL_LISTS (2 * RR_POOL_CLASSES + 1)
 #define RR_MAGAZINE 4       /* buffers of one class that an engine caches ... */
 #define RR_MAGAZINE_SENDS 16 /* ... and of the class used for every reply */
 
@@ -84,6 +86,7 @@ struct rr_pool {
 	size_t bytes_max, bytes_most, bytes_huge;
 	size_t bytes_split;         /* of segments with several buffers */
 	unsigned classes;         /* buffer classes below this one exist */
+	size_t long_max;          /* ... and longer buffers up to this size; 0: none */
 	bool far;
 	bool msgs;                /* rr_zone_is_msgs() */
 	struct rr_budget *budget; /* also counts its bytes, or NULL */
@@ -94,8 +97,8 @@ struct rr_pool {
 	struct rr_pool_arena *arena; /* that contains the zone, or NULL */
 	char *base;               /* ... the zone's range in it, and its allocations */
 	struct rr_ranges ranges;
-	struct list segments[RR_POOL_LISTS]; /* with several buffers, by class; then with one, by class */
-	uint64_t bufs[RR_POOL_CLASSES], lent[RR_POOL_CLASSES]; /* buffers in segments; buffers lent */
+	struct list segments[RR_POOL_LISTS]; /* with several buffers, by class; with one, by class; longer ones */
+	uint64_t bufs[RR_POOL_NONE], lent[RR_POOL_NONE]; /* buffers in segments; buffers lent; by class */
 	struct list line;         /* rr_buf_cache.link: engines with waiters, in order of turn */
 	unsigned waiting;         /* their number; read without the lock */
 };

@@ -25,6 +25,10 @@
  *             connection, which packs them (srv_credit.c). All of an arena is split too, in small segments: they
  *             cost no registrations.
  *
+ *             A domain may accept calls longer than the largest class (rpcrdma_domain_attr.call_bytes_max). Half of
+ *             its pool is then for calls, and longer buffers have segments of their own. Their sizes are rounded up
+ *             by at most an eighth, so that a free one can be used again. No magazine caches them.
+ *
  *             If the domain was given a device's memory (a dma-buf), there is one more zone: a single segment of
  *             buffers that the CPU must not access, lent only on explicit request.
  * Memory:     Owns segments. A buffer belongs to its user until it is returned, on any engine.
@@ -50,6 +54,9 @@
 /* Per zone. Single buffers without neighbours are separate mappings, and a process may have 65,530
  * (vm.max_map_count). */
 #define SINGLES_MAX 24576u
+#define LONG_EIGHTHS 3u /* of the pool, in addition to the share of calls: half of the pool */
+#define LONG_STEPS 16u
+#define LONG_SEVERAL 2u /* no call may need all of the memory of calls */
 #define TRIM_MORE_NS (10 * NS_PER_MS)
 /* A zone holds at least this many buffers of its largest class. */
 static const unsigned several[RR_ZONES] = {
@@ -67,6 +74,24 @@ static size_t class_bytes(unsigned class)
 	return (size_t)4096 << (2 * class);
 }
 
+/* Share of a zone in a domain whose services accept calls longer than any class. */
+static unsigned eighths_of(const struct rpcrdma_domain *d, enum rr_zone zone)
+{
+	unsigned moved = d->attr.call_bytes_max > RPCRDMA_BUF_MAX ? LONG_EIGHTHS : 0;
+
+	return eighths[zone] + (zone == RR_ZONE_CALLS ? moved : 0) - (zone == RR_ZONE_DATA ? moved : 0);
+}
+
+/* Size of a buffer for @bytes that no class holds: sixteen sizes for each power of two. */
+static size_t long_bytes(size_t bytes)
+{
+	size_t step = (size_t)RPCRDMA_BUF_MAX / LONG_STEPS;
+
+	while (step * LONG_STEPS < bytes)
+		step *= 2;
+	return round_up_pow2(bytes, step);
+}
+
 _Static_assert(RPCRDMA_BUF_MAX == 4096u << (2 * (RR_POOL_CLASSES - 1)), "classes up to the maximum");
 _Static_assert(RPCRDMA_POOL_BYTES_MIN / 8 >= RPCRDMA_BUF_LEAST, "every zone has one of these");
 _Static_assert(RPCRDMA_MSG_BYTES_MIN / 8 * 2 >= 4 * RPCRDMA_BUF_LEAST, "the longest message fits");
@@ -77,20 +102,20 @@ unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes)
 
 	while (class < pool->classes && class_bytes(class) < bytes)
 		class ++;
-	return class < pool->classes ? class : RR_POOL_CLASSES;
+	return class < pool->classes ? class : bytes <= pool->long_max ? RR_POOL_LONG : RR_POOL_NONE;
 }
 
 /** rr_pool_buf_max - returns the size of the largest buffer of @pool */
 size_t rr_pool_buf_max(const struct rr_pool *pool)
 {
-	return pool->classes ? class_bytes(pool->classes - 1) : 0;
+	return pool->long_max ? pool->long_max : pool->classes ? class_bytes(pool->classes - 1) : 0;
 }
 
 size_t rr_pool_round(const struct rr_pool *pool, size_t bytes)
 {
 	unsigned class = rr_pool_class(pool, bytes);
 
-	return class < RR_POOL_CLASSES ? class_bytes(class) : 0;
+	return class < RR_POOL_CLASSES ? class_bytes(class) : class == RR_POOL_LONG ? long_bytes(bytes) : 0;
 }
 
 /* ---- segments ---- */
@@ -120,7 +145,7 @@ static bool is_split(const struct rr_pool_segment *c)
 
 static struct list *list_of(const struct rr_pool_segment *c)
 {
-	return &c->pool->segments[c->class + (is_split(c) ? 0 : RR_POOL_CLASSES)];
+	return &c->pool->segments[c->class + (is_split(c) ? 0 : RR_POOL_CLASSES)]; /* longer ones: the last list */
 }
 
 static void count_bytes(const struct rr_pool_segment *c, size_t add, size_t sub)
@@ -232,7 +257,7 @@ static int get_extent(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 
 static void segment_split(struct rr_pool_segment *c)
 {
-	size_t size = class_bytes(c->class);
+	size_t size = c->size;
 
 	for (unsigned i = c->n; i-- > 0;) {
 		struct rr_buf *b = &c->bufs[i];
@@ -248,38 +273,29 @@ static void segment_split(struct rr_pool_segment *c)
 	c->pool->bufs[c->class] += c->n;
 }
 
-static int segment_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
-		     struct rr_pool_segment **ret)
+/* Adds a segment of buffers of @size in @x, which it owns from now on, even on failure. */
+static int segment_init(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class, size_t size, struct rr_extent x,
+			struct rr_pool_segment **ret)
 {
-	size_t bytes = segment_size_for(pool, class);
-	struct rr_pool_segment *c = NULL;
-	struct rr_extent x;
-	unsigned n;
-	int rc;
+	unsigned n = (unsigned)(x.bytes / size);
+	struct rr_pool_segment *c = calloc(1, sizeof(*c) + n * sizeof(c->bufs[0]));
+	int rc = 0;
 
-	rc = get_extent(pool, bytes, &x);
-	if (rc == -ENOBUFS && bytes > MAX(class_bytes(class), single_bytes(pool))) { /* a smaller one may fit */
-		bytes = MAX(class_bytes(class), single_bytes(pool));
-		rc = get_extent(pool, bytes, &x);
-	}
-	if (rc)
-		return rc;
-	n = (unsigned)(bytes / class_bytes(class));
-	c = calloc(1, sizeof(*c) + n * sizeof(c->bufs[0]));
 	if (!c) {
 		put_extent(pool, &x);
 		return -ENOMEM;
 	}
 	c->pool = pool;
 	c->class = class;
+	c->size = size;
 	c->n = n;
 	c->x = x;
 	list_init(&c->link);
 	list_add_head(list_of(c), &c->link);
 	segment_split(c);
-	count_bytes(c, bytes, 0);
+	count_bytes(c, segment_bytes(c), 0);
 	pool->bytes_most = MAX(pool->bytes_most, pool->bytes);
-	pool->bytes_huge += c->x.kind == &rr_mem_kind_huge ? bytes : 0;
+	pool->bytes_huge += c->x.kind == &rr_mem_kind_huge ? segment_bytes(c) : 0;
 	for (unsigned i = 0; !rc && i < d->ndevs; i++)
 		rc = segment_register(c, &d->devs[i]);
 	if (rc) {
@@ -288,6 +304,30 @@ static int segment_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned 
 	}
 	*ret = c;
 	return 0;
+}
+
+static int segment_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
+		     struct rr_pool_segment **ret)
+{
+	size_t bytes = segment_size_for(pool, class);
+	struct rr_extent x;
+	int rc;
+
+	rc = get_extent(pool, bytes, &x);
+	if (rc == -ENOBUFS && bytes > MAX(class_bytes(class), single_bytes(pool))) { /* a smaller one may fit */
+		bytes = MAX(class_bytes(class), single_bytes(pool));
+		rc = get_extent(pool, bytes, &x);
+	}
+	return rc ? rc : segment_init(d, pool, class, class_bytes(class), x, ret);
+}
+
+static int segment_add_long(struct rpcrdma_domain *d, struct rr_pool *pool, size_t bytes,
+			    struct rr_pool_segment **ret)
+{
+	struct rr_extent x;
+	int rc = get_extent(pool, bytes, &x);
+
+	return rc ? rc : segment_init(d, pool, RR_POOL_LONG, bytes, x, ret);
 }
 
 /* ---- the pool ---- */
@@ -333,6 +373,18 @@ static void share_zone(struct rpcrdma_domain *d, enum rr_zone zone)
 		pool->shares = b;
 }
 
+/* Return: false: the pool is too small for such calls */
+static bool long_init(struct rpcrdma_domain *d)
+{
+	struct rr_pool *calls = &d->pools[RR_ZONE_CALLS];
+
+	if (d->attr.call_bytes_max <= RPCRDMA_BUF_MAX)
+		return true;
+	calls->long_max = d->attr.call_bytes_max;
+	return d->attr.call_bytes_max <= RPCRDMA_CALL_BYTES_MAX &&
+	       LONG_SEVERAL * long_bytes(calls->long_max) <= calls->bytes_max;
+}
+
 int rr_pool_init(struct rpcrdma_domain *d)
 {
 	size_t max = d->attr.pool_bytes_max, msgs = d->attr.msg_bytes_max;
@@ -343,7 +395,7 @@ int rr_pool_init(struct rpcrdma_domain *d)
 	d->pool_idle_ns = RR_POOL_IDLE_NS;
 	for (unsigned z = 0; z < RR_ZONES; z++) {
 		zone_init(&d->pools[z], (enum rr_zone)z,
-			  (rr_zone_is_msgs((enum rr_zone)z) ? msgs : max) / 8 * eighths[z]);
+			  (rr_zone_is_msgs((enum rr_zone)z) ? msgs : max) / 8 * eighths_of(d, (enum rr_zone)z));
 		if (rr_zone_share((enum rr_zone)z) < RR_SHARES)
 			share_zone(d, (enum rr_zone)z);
 	}
@@ -354,7 +406,7 @@ int rr_pool_init(struct rpcrdma_domain *d)
 	d->clients.budgets[RR_SHARE_RECVS].kept = KEPT_OF_MSGS;
 	d->clients.budgets[RR_SHARE_OWN].max = max;
 	d->clients.budgets[RR_SHARE_OWN].factor = OF_THE_FREE_CONNS;
-	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN)
+	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN || !long_init(d))
 		return -EINVAL;
 	rc = rr_pool_arena_init(d);
 	if (rc || !d->attr.dmabuf_bytes)
@@ -431,7 +483,7 @@ struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 /* Free bytes of a segment in use, which therefore cannot be freed. */
 static size_t idle_of(const struct rr_pool_segment *c)
 {
-	return c->nfree < c->n ? c->nfree * class_bytes(c->class) : 0;
+	return c->nfree < c->n ? c->nfree * c->size : 0;
 }
 
 static void count_idle(const struct rr_pool *pool, size_t before, size_t now)
@@ -470,13 +522,44 @@ static struct rr_pool_segment *first_free(const struct list *segments)
 	return c && c->nfree ? c : NULL;
 }
 
-/* fully lent segments are last in their list */
-int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class, struct rr_buf **ret)
+/* In an arena a new segment costs nothing, and begins at the lowest free address: free ones must not split the memory. */
+static struct rr_pool_segment *free_long(const struct rr_pool *pool, size_t bytes)
 {
-	const struct list *split = &pool->segments[class], *single = split + RR_POOL_CLASSES;
-	struct rr_pool_segment *c = first_free(split);
+	list_for_each_safe(n, &pool->segments[RR_POOL_LISTS - 1]) {
+		struct rr_pool_segment *c = list_entry(n, struct rr_pool_segment, link);
+
+		if (!c->nfree)
+			break;
+		if (pool->arena)
+			segment_free(c);
+		else if (c->size == bytes)
+			return c;
+	}
+	return NULL;
+}
+
+static int take_long(struct rpcrdma_domain *d, struct rr_pool *pool, size_t bytes, struct rr_buf **ret)
+{
+	struct rr_pool_segment *c = free_long(pool, bytes);
 	int rc = 0;
 
+	if (!c)
+		rc = segment_add_long(d, pool, bytes, &c);
+	if (!rc)
+		*ret = take_from(c);
+	return rc;
+}
+
+/* fully lent segments are last in their list */
+int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class, size_t bytes, struct rr_buf **ret)
+{
+	const struct list *split = &pool->segments[class], *single = split + RR_POOL_CLASSES;
+	struct rr_pool_segment *c;
+	int rc = 0;
+
+	if (class == RR_POOL_LONG)
+		return take_long(d, pool, long_bytes(bytes), ret);
+	c = first_free(split);
 	if (!c && !has_room_to_split(pool, class))
 		c = first_free(single);
 	if (!c) {

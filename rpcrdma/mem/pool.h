@@ -16,6 +16,7 @@ struct rr_pool_segment {
 	struct list link;            /* pool->segments[] */
 	struct rr_pool *pool;
 	unsigned class, n, nfree;
+	size_t size;                 /* of one buffer */
 	uint64_t idle_since_ns;      /* while nfree == n */
 	struct rr_extent x;
 	struct rr_mr *mr[RR_DEVS_MAX];
@@ -25,15 +26,16 @@ struct rr_pool_segment {
 
 /** rr_pool_class - returns the smallest class that holds @bytes
  *
- * Return: RR_POOL_CLASSES if @pool has no such class.
+ * Return: RR_POOL_LONG: longer than any class, but @pool has such buffers; RR_POOL_NONE: @pool has none.
  */
 unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes);
 
 /** rr_pool_take - takes a buffer of @class out of a segment; adds a segment if needed
+ * @bytes: size of the buffer that is needed; for RR_POOL_LONG
  *
  * Return: 0; -ENOBUFS: the pool is at its limit; -ENOMEM; errors of registering a new segment.
  */
-must_check int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
+must_check int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class, size_t bytes,
 			    struct rr_buf **ret);
 
 /** rr_pool_take_denser - takes a buffer of the class of @than, from the segment with the fewest free ones, but
@@ -71,7 +73,7 @@ must_check int rr_pool_arena_attach(struct rpcrdma_domain *d, struct rr_dev *dev
 /** rr_pool_arena_detach - undoes rr_pool_arena_attach() for device @idx; nothing to undo is fine */
 void rr_pool_arena_detach(struct rpcrdma_domain *d, unsigned idx);
 
-/** rr_pool_part_get - allocates the memory of a segment, a power of two, from the arena
+/** rr_pool_part_get - allocates the memory of a segment from the arena
  *
  * Return: 0; -ENOBUFS, -ENOMEM.
  */

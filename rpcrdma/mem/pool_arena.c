@@ -91,8 +91,9 @@ int rr_pool_part_get(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 	size_t off;
 	int rc;
 
-	/* sizes are powers of two: with this alignment no part blocks the space of two larger ones */
-	rc = rr_ranges_alloc(&pool->ranges, bytes, bytes, &off);
+	/* Sizes are powers of two: with this alignment no part blocks the space of two larger ones. Only buffers longer
+	 * than any class have other sizes, which are aligned to their largest power of two. */
+	rc = rr_ranges_alloc(&pool->ranges, bytes, bytes & -bytes, &off);
 
 	if (!rc)
 		*ret = (struct rr_extent){ .kind = &part_kind, .mem = pool->base + off,

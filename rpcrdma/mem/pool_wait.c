@@ -80,10 +80,10 @@ static void pool_put(struct rr_buf *b)
 	ring_first(pool);
 }
 
-static int take(struct rr_buf_cache *t, unsigned class, struct rr_buf **ret)
+static int take(struct rr_buf_cache *t, unsigned class, size_t bytes, struct rr_buf **ret)
 {
 	struct rpcrdma_domain *d = t->engine->domain;
-	struct rr_buf *b = t->magazine[class];
+	struct rr_buf *b = class == RR_POOL_LONG ? NULL : t->magazine[class];
 	int rc = 0;
 
 	if (b) {
@@ -93,7 +93,7 @@ static int take(struct rr_buf_cache *t, unsigned class, struct rr_buf **ret)
 		return 0;
 	}
 	pthread_mutex_lock(&d->lock);
-	rc = rr_pool_take(d, pool_of(t), class, ret);
+	rc = rr_pool_take(d, pool_of(t), class, bytes, ret);
 	pthread_mutex_unlock(&d->lock);
 	return rc;
 }
@@ -105,13 +105,13 @@ int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes, struct
 	struct rr_buf *b;
 	int rc;
 
-	if (class == RR_POOL_CLASSES)
+	if (class == RR_POOL_NONE)
 		return -EMSGSIZE;
 	/* requests do not overtake waiters of this or another engine */
 	if (!t->waiters.turn &&
 	    (t->waiters.first || __atomic_load_n(&pool_of(t)->waiting, __ATOMIC_RELAXED)))
 		return -ENOBUFS;
-	rc = take(t, class, &b);
+	rc = take(t, class, bytes, &b);
 	if (rc)
 		return rc;
 	b->next = NULL;
@@ -167,7 +167,7 @@ void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
 	if (conn)
 		rr_conn_buf_put(conn, t->zone, buf->bytes);
 	note_put(e);
-	if (t->in_magazine[class] < magazine_max(t->zone) &&
+	if (class != RR_POOL_LONG && t->in_magazine[class] < magazine_max(t->zone) &&
 	    !__atomic_load_n(&pool->waiting, __ATOMIC_RELAXED)) {
 		b->next = t->magazine[class];
 		t->magazine[class] = b;

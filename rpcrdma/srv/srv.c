@@ -167,7 +167,8 @@ int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 	rc = -EINVAL;
 	if (svc->attr.inline_bytes >= RR_INLINE_MIN && svc->attr.inline_bytes <= RR_INLINE_MAX &&
 	    svc->attr.inline_bytes % 1024 == 0 &&
-	    svc->attr.call_bytes_max <= RPCRDMA_BUF_MAX && svc->attr.credits <= 4096 &&
+	    svc->attr.call_bytes_max <= MAX(e->domain->attr.call_bytes_max, (size_t)RPCRDMA_BUF_MAX) &&
+	    svc->attr.credits <= 4096 &&
 	    svc->attr.req_bytes <= INT32_MAX && /* the transports add their part */
 	    (svc->lab.modes | RPCRDMA_MODES_ALL) == RPCRDMA_MODES_ALL) {
 		allow_conns(e->domain, svc->attr.conns_max);
