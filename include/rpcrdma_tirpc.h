@@ -73,6 +73,25 @@ struct rpcrdma_tirpc_attr {
  */
 struct rpcrdma_domain *rpcrdma_tirpc_domain(void);
 
+/* ---- client --------------------------------------------------------------------------------------- */
+
+/** rpcrdma_clnt_create - creates a CLIENT for a program at a URL, and connects, as clnt_create() does
+ * @url: "rdma://HOST:PORT", "tcp://HOST:PORT", "local:///PATH"
+ * @attr: NULL for the defaults
+ *
+ * Return: the handle (clnt_destroy()), or NULL with rpc_createerr set: RPC_UNKNOWNADDR (not a URL), RPC_UNKNOWNHOST,
+ * RPC_TIMEDOUT, RPC_SYSTEMERROR with the errno of connecting or of bad attributes (EINVAL, E2BIG).
+ */
+CLIENT *rpcrdma_clnt_create(const char *url, rpcprog_t prog, rpcvers_t vers, const struct rpcrdma_tirpc_attr *attr);
+
+/** rpcrdma_clnt_create_timed - as above, and gives up after @timeout (RPC_TIMEDOUT); NULL: 25 s */
+CLIENT *rpcrdma_clnt_create_timed(const char *url, rpcprog_t prog, rpcvers_t vers, const struct rpcrdma_tirpc_attr *attr,
+				  const struct timeval *timeout);
+
+/** rpcrdma_clnt_why - text about the last error of this thread's calls on @clnt, in addition to clnt_sperror(); valid until
+ * the next call of the thread, on any CLIENT. "": no error. */
+const char *rpcrdma_clnt_why(CLIENT *clnt);
+
 /* ---- service ---------------------------------------------------------------------------------------- */
 
 /** rpcrdma_svc_create - serves a program version at a URL; beside svc_create()

@@ -31,7 +31,7 @@ fi
 functions() { # PREFIX HEADER...: those that a library exports, not those that a header defines
 	prefix=$1
 	shift
-	cat "$@" | sed -nE "/^static /d; s/^[a-z][^(]*[ *](${prefix}_[a-z0-9_]+)\\(.*/\\1/p" | LC_ALL=C sort -u
+	cat "$@" | sed -nE "/^static /d; s/^[A-Za-z][^(]*[ *](${prefix}_[a-z0-9_]+)\\(.*/\\1/p" | LC_ALL=C sort -u
 }
 
 public() { # PREFIX: its headers; librpcrdma_tirpc has a map of its own
@@ -75,7 +75,7 @@ done
 for f in $(exported rpcrdma) $(exported rpcrdma_tirpc); do
 	# documented: a comment, or a comment of the group that it stands in, without a blank between
 	awk -v f="$f" '/^$/ { comment = 0 } /\/\*/ { comment = 1 }
-		index($0, f "(") && /^[a-z]/ { if (comment) ok = 1 } END { exit !ok }' \
+		index($0, f "(") && /^[A-Za-z]/ { if (comment) ok = 1 } END { exit !ok }' \
 		include/rpcrdma*.h || say "$f has no comment in its header"
 done
 

@@ -19,6 +19,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rpcrdma_domain *domain; /* of ... */
 static pid_t owner;
+static unsigned forks;                /* changes while a process has one thread */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void lock_it(void)
@@ -31,10 +32,21 @@ static void unlock_it(void)
 	pthread_mutex_unlock(&lock);
 }
 
+static void begin_child(void)
+{
+	forks++;
+	unlock_it();
+}
+
+unsigned rt_forks(void)
+{
+	return forks;
+}
+
 /* A child must not inherit the lock of a thread that it does not have. */
 static void watch_forks(void)
 {
-	pthread_atfork(lock_it, unlock_it, unlock_it);
+	pthread_atfork(lock_it, unlock_it, begin_child);
 }
 
 int rt_domain(size_t mem_bytes, struct rpcrdma_domain **ret)

@@ -19,4 +19,7 @@
  */
 int rt_domain(size_t mem_bytes, struct rpcrdma_domain **ret);
 
+/** rt_forks - returns a number that differs in a child of fork(), from the first rt_domain() of the process on; any thread */
+unsigned rt_forks(void);
+
 #endif

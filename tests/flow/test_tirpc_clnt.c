@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_tirpc_clnt.c - a CLIENT for one thread: calls, statuses, time-outs, credentials, lost connections
+ *
+ * Each test runs over the local fabric and over TCP. The service over TCP is libtirpc's own.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "echo_rig.h"
+#include "rpcrdma_tirpc.h"
+
+#define VOID ((xdrproc_t)(void (*)(void))xdr_void)
+
+static const struct timeval plenty = { 25, 0 };
+static struct er_rig rig;
+static CLIENT *clnt;
+
+static int setup(void **state)
+{
+	er_start(&rig, *(enum rpcrdma_transport *)*state);
+	clnt = rpcrdma_clnt_create(rig.url, ER_PROG, ER_VERS, NULL);
+	if (!clnt)
+		clnt_pcreateerror(rig.url);
+	return clnt ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (clnt)
+		clnt_destroy(clnt);
+	clnt = NULL;
+	if (rig.pid)
+		er_stop(&rig);
+	return 0;
+}
+
+static enum clnt_stat null_call(void)
+{
+	enum clnt_stat stat = clnt_call(clnt, ER_NULL, VOID, NULL, VOID, NULL, plenty);
+
+	if (stat)
+		print_message("%s: %s\n", clnt_sperror(clnt, "NULL"), rpcrdma_clnt_why(clnt));
+	return stat;
+}
+
+static void null(void **state)
+{
+	struct rpc_err err;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(null_call(), RPC_SUCCESS);
+	clnt_geterr(clnt, &err);
+	assert_int_equal(err.re_status, RPC_SUCCESS);
+	assert_string_equal(rpcrdma_clnt_why(clnt), "");
+}
+
+static void echo_of(u_int n)
+{
+	struct er_bytes in = { .n = n, .data = malloc(n + 1) }, out = { 0 };
+
+	assert_non_null(in.data);
+	for (u_int i = 0; i < n; i++)
+		in.data[i] = (char)er_byte(i);
+	assert_int_equal(clnt_call(clnt, ER_ECHO, (xdrproc_t)xdr_er_bytes, &in, (xdrproc_t)xdr_er_bytes, &out, plenty),
+			 RPC_SUCCESS);
+	assert_int_equal(out.n, n);
+	if (n)
+		assert_memory_equal(in.data, out.data, n);
+	assert_true(clnt_freeres(clnt, (xdrproc_t)xdr_er_bytes, &out));
+	assert_null(out.data);
+	free(in.data);
+}
+
+static void echo(void **state)
+{
+	(void)state;
+	for (u_int n = 0; n < 20; n++)
+		echo_of(n);
+	for (u_int n = 900; n < 5000; n += 123)
+		echo_of(n);
+	for (u_int n = 4000; n < 4100; n++)
+		echo_of(n);
+}
+
+static enum clnt_stat fail_of(uint32_t proc, struct rpc_err *ret)
+{
+	enum clnt_stat stat = clnt_call(clnt, proc, VOID, NULL, VOID, NULL, plenty);
+
+	clnt_geterr(clnt, ret);
+	assert_int_equal(ret->re_status, stat);
+	assert_string_not_equal(rpcrdma_clnt_why(clnt), "");
+	assert_non_null(clnt_sperror(clnt, "test"));
+	return stat;
+}
+
+/* Each status of a reply, and the CLIENT works afterwards. */
+static void statuses(void **state)
+{
+	struct rpc_err err;
+	uint32_t other;
+
+	(void)state;
+	assert_int_equal(fail_of(ER_SYSTEM, &err), RPC_SYSTEMERROR);
+	assert_int_equal(fail_of(ER_GARBAGE, &err), RPC_CANTDECODEARGS);
+	assert_int_equal(fail_of(99, &err), RPC_PROCUNAVAIL);
+	assert_int_equal(fail_of(ER_AUTH, &err), RPC_AUTHERROR);
+	other = ER_VERS + 1;
+	assert_true(clnt_control(clnt, CLSET_VERS, &other));
+	assert_int_equal(fail_of(ER_NULL, &err), RPC_PROGVERSMISMATCH);
+	other = ER_PROG + 1;
+	assert_true(clnt_control(clnt, CLSET_PROG, &other));
+	assert_int_equal(fail_of(ER_NULL, &err), RPC_PROGUNAVAIL);
+	other = ER_PROG;
+	assert_true(clnt_control(clnt, CLSET_PROG, &other));
+	other = ER_VERS;
+	assert_true(clnt_control(clnt, CLSET_VERS, &other));
+	assert_int_equal(null_call(), RPC_SUCCESS);
+	clnt_geterr(clnt, &err);
+	assert_int_equal(err.re_status, RPC_SUCCESS);
+}
+
+static bool_t xdr_refuse(XDR *x, void *p)
+{
+	(void)x;
+	(void)p;
+	return FALSE;
+}
+
+/* Filters that refuse: nothing is sent, or nothing is returned. */
+static void filters_refuse(void **state)
+{
+	u_int n = 10, calls[2] = { 0 };
+
+	(void)state;
+	assert_int_equal(clnt_call(clnt, ER_COUNT, VOID, NULL, (xdrproc_t)xdr_u_int, &calls[0], plenty), RPC_SUCCESS);
+	assert_int_equal(clnt_call(clnt, ER_NULL, (xdrproc_t)xdr_refuse, NULL, VOID, NULL, plenty), RPC_CANTENCODEARGS);
+	assert_int_equal(clnt_call(clnt, ER_COUNT, VOID, NULL, (xdrproc_t)xdr_u_int, &calls[1], plenty), RPC_SUCCESS);
+	assert_int_equal(calls[0], calls[1]);
+	assert_int_equal(clnt_call(clnt, ER_FILL, (xdrproc_t)xdr_u_int, &n, (xdrproc_t)xdr_refuse, NULL, plenty),
+			 RPC_CANTDECODERES);
+	assert_int_equal(null_call(), RPC_SUCCESS);
+}
+
+static void times_out(void **state)
+{
+	const struct timeval soon = { 0, 20000 };
+	struct rpc_err err;
+
+	(void)state;
+	if (getenv("LEAT_TEST_CREDITS"))
+		skip(); /* calls without a reply hold all credits */
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(clnt_call(clnt, ER_NEVER, VOID, NULL, VOID, NULL, soon), RPC_TIMEDOUT);
+		clnt_geterr(clnt, &err);
+		assert_int_equal(err.re_status, RPC_TIMEDOUT);
+		assert_int_equal(null_call(), RPC_SUCCESS);
+	}
+}
+
+/* A late reply is dropped: the next call gets its own. */
+static void late_reply(void **state)
+{
+	const struct timeval soon = { 0, 1000 };
+	u_int ms = 50;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(clnt_call(clnt, ER_SLOW, (xdrproc_t)xdr_u_int, &ms, VOID, NULL, soon), RPC_TIMEDOUT);
+		echo_of(100);
+		assert_int_equal(clnt_call(clnt, ER_SLOW, (xdrproc_t)xdr_u_int, &ms, VOID, NULL, plenty), RPC_SUCCESS);
+	}
+}
+
+static void controls(void **state)
+{
+	struct timeval t = { 7, 5 }, bad = { -1, 0 }, got;
+	struct sockaddr_storage addr;
+	struct netbuf peer;
+	uint32_t word = 0;
+	int fd = -1;
+
+	(void)state;
+	assert_true(clnt_control(clnt, CLGET_VERS, &word));
+	assert_int_equal(word, ER_VERS);
+	assert_true(clnt_control(clnt, CLGET_PROG, &word));
+	assert_int_equal(word, ER_PROG);
+	assert_true(clnt_control(clnt, CLGET_FD, &fd));
+	assert_true(fd >= 0);
+	assert_true(clnt_control(clnt, CLGET_SERVER_ADDR, &addr));
+	assert_int_equal(addr.ss_family, rig.transport == RPCRDMA_TCP ? AF_INET : AF_UNIX);
+	assert_true(clnt_control(clnt, CLGET_SVC_ADDR, &peer));
+	assert_true(peer.len > 0 && !memcmp(peer.buf, &addr, peer.len));
+	assert_int_equal(null_call(), RPC_SUCCESS);
+	assert_true(clnt_control(clnt, CLGET_TIMEOUT, &got)); /* that of the last call */
+	assert_int_equal(got.tv_sec, plenty.tv_sec);
+	assert_false(clnt_control(clnt, CLSET_TIMEOUT, &bad));
+	assert_true(clnt_control(clnt, CLSET_TIMEOUT, &t));
+	assert_int_equal(null_call(), RPC_SUCCESS);
+	assert_true(clnt_control(clnt, CLGET_TIMEOUT, &got));
+	assert_true(got.tv_sec == 7 && got.tv_usec == 5);
+	assert_true(clnt_control(clnt, CLGET_XID, &word));
+	assert_true(clnt_control(clnt, CLSET_FD_CLOSE, NULL));
+	assert_true(clnt_control(clnt, CLSET_FD_NCLOSE, NULL));
+	assert_false(clnt_control(clnt, CLSET_SVC_ADDR, &peer));
+	assert_false(clnt_control(clnt, CLSET_TIMEOUT, NULL));
+	assert_false(clnt_control(clnt, CLSET_RETRY_TIMEOUT, &t));
+	assert_false(clnt_control(clnt, 4711, &t));
+}
+
+/* clnt_control() decides the time to wait, not the argument of the call. */
+static void timeout_by_control(void **state)
+{
+	struct timeval t = { 0, 20000 };
+
+	(void)state;
+	assert_true(clnt_control(clnt, CLSET_TIMEOUT, &t));
+	assert_int_equal(clnt_call(clnt, ER_NEVER, VOID, NULL, VOID, NULL, plenty), RPC_TIMEDOUT);
+}
+
+static void auth_sys(void **state)
+{
+	char host[] = "here";
+	AUTH *none = clnt->cl_auth, *sys = authunix_create(host, 4711, 4712, 0, NULL);
+	u_int uid = 0;
+
+	(void)state;
+	if (rig.transport != RPCRDMA_TCP)
+		skip(); /* the service of the local fabric does not say */
+	assert_non_null(sys);
+	assert_int_equal(clnt_call(clnt, ER_UID, VOID, NULL, (xdrproc_t)xdr_u_int, &uid, plenty), RPC_SUCCESS);
+	assert_int_equal(uid, UINT32_MAX);
+	clnt->cl_auth = sys;
+	assert_int_equal(clnt_call(clnt, ER_UID, VOID, NULL, (xdrproc_t)xdr_u_int, &uid, plenty), RPC_SUCCESS);
+	assert_int_equal(uid, 4711);
+	clnt->cl_auth = none;
+	auth_destroy(sys);
+}
+
+/* A server that ended, and came back, between two calls. */
+static void server_restarts(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(null_call(), RPC_SUCCESS);
+		er_stop(&rig);
+		er_restart(&rig);
+		assert_int_equal(null_call(), RPC_SUCCESS);
+	}
+}
+
+static void cannot_create(void **state)
+{
+	const struct rpcrdma_tirpc_attr bad = { .size = sizeof(bad), .max_bytes = RPCRDMA_TIRPC_MAX_BYTES + 1 };
+	char url[sizeof(rig.url)];
+
+	(void)state;
+	assert_null(rpcrdma_clnt_create("what://is", ER_PROG, ER_VERS, NULL));
+	assert_int_equal(rpc_createerr.cf_stat, RPC_UNKNOWNADDR);
+	assert_null(rpcrdma_clnt_create("tcp://no-such-host.invalid:1", ER_PROG, ER_VERS, NULL));
+	assert_int_equal(rpc_createerr.cf_stat, RPC_UNKNOWNHOST);
+	assert_null(rpcrdma_clnt_create(rig.url, ER_PROG, ER_VERS, &bad));
+	assert_int_equal(rpc_createerr.cf_stat, RPC_SYSTEMERROR);
+	assert_int_equal(rpc_createerr.cf_error.re_errno, EINVAL);
+	strcpy(url, rig.url);
+	clnt_destroy(clnt);
+	clnt = NULL;
+	er_stop(&rig);
+	assert_null(rpcrdma_clnt_create(url, ER_PROG, ER_VERS, NULL));
+	assert_int_equal(rpc_createerr.cf_stat, RPC_SYSTEMERROR);
+	assert_int_equal(rpc_createerr.cf_error.re_errno, ECONNREFUSED);
+	assert_non_null(clnt_spcreateerror("test"));
+}
+
+/* The errors of two handles of a thread do not mix. */
+static void outcome_of_each_handle(void **state)
+{
+	CLIENT *more[10];
+	struct rpc_err err;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
+		more[i] = rpcrdma_clnt_create(rig.url, ER_PROG, ER_VERS, NULL);
+		assert_non_null(more[i]);
+	}
+	assert_int_equal(fail_of(ER_SYSTEM, &err), RPC_SYSTEMERROR);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(clnt_call(more[i], 99, VOID, NULL, VOID, NULL, plenty), RPC_PROCUNAVAIL);
+	clnt_geterr(clnt, &err);
+	assert_int_equal(err.re_status, RPC_SYSTEMERROR);
+	clnt_geterr(more[2], &err);
+	assert_int_equal(err.re_status, RPC_PROCUNAVAIL);
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
+		(void)clnt_call(more[i], ER_NULL, VOID, NULL, VOID, NULL, plenty);
+		clnt_destroy(more[i]);
+	}
+}
+
+static enum rpcrdma_transport transports[] = { RPCRDMA_LOCAL, RPCRDMA_TCP };
+
+#define BOTH(test)                                                                                         \
+	{ .name = #test " (local)", .test_func = test, .setup_func = setup, .teardown_func = teardown,     \
+	  .initial_state = &transports[0] },                                                               \
+	{ .name = #test " (tcp)", .test_func = test, .setup_func = setup, .teardown_func = teardown,       \
+	  .initial_state = &transports[1] }
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(null), BOTH(echo), BOTH(statuses), BOTH(filters_refuse), BOTH(times_out), BOTH(late_reply), BOTH(controls),
+		BOTH(timeout_by_control), BOTH(auth_sys), BOTH(server_restarts), BOTH(cannot_create),
+		BOTH(outcome_of_each_handle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * echo_rig.h - a small service in a process of its own, for tests of a CLIENT: libtirpc's over TCP, librpcrdma's elsewhere
+ */
+#ifndef TESTS_ECHO_RIG_H
+#define TESTS_ECHO_RIG_H
+
+#include <sys/types.h>
+
+#include <rpc/rpc.h>
+
+#include "rpcrdma_addr.h"
+
+#define ER_PROG 0x20001200u
+#define ER_VERS 2u
+
+enum er_proc {
+	ER_NULL,
+	ER_ECHO,    /* bytes -> the same */
+	ER_FILL,    /* struct er_fill -> bytes: er_byte() */
+	ER_NEVER,   /* no reply */
+	ER_COUNT,   /* void -> calls that the process has executed */
+	ER_SYSTEM,  /* SYSTEM_ERR */
+	ER_GARBAGE, /* GARBAGE_ARGS, whatever they are */
+	ER_AUTH,    /* AUTH_ERROR, AUTH_TOOWEAK */
+	ER_DIE,     /* ends the process */
+	ER_SLOW,    /* ms -> void, later */
+	ER_UID,     /* void -> uid of AUTH_SYS, or -1 */
+};
+
+struct er_bytes {
+	u_int n;
+	char *data;
+};
+
+static inline uint8_t er_byte(u_int i)
+{
+	return (uint8_t)(i * 11 + i / 251);
+}
+
+bool_t xdr_er_bytes(XDR *x, struct er_bytes *b);
+
+struct er_rig {
+	enum rpcrdma_transport transport;
+	char url[200];
+	pid_t pid;
+};
+
+/** er_start - starts the service; TCP: libtirpc's
+ * @port: 0: any; TCP only: the same as before */
+void er_start(struct er_rig *r, enum rpcrdma_transport transport);
+/** er_restart - starts it again at the same URL, after it has ended */
+void er_restart(struct er_rig *r);
+/** er_stop - kills it, and waits */
+void er_stop(struct er_rig *r);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * url_addr.c - the addresses that a URL stands for
+ */
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "url_addr.h"
+
+/* rpcrdma_addr_parse() sets a default, which is that of NFS. */
+static bool has_port(const char *text)
+{
+	const char *host = strstr(text, "://"), *end;
+
+	if (!host)
+		return false;
+	host += 3;
+	end = *host == '[' ? strchr(host, ']') : host;
+	return end && strchr(end, ':');
+}
+
+enum clnt_stat rt_url_find(struct rt_url *u, const char *text)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	char port[8];
+
+	*u = (struct rt_url){ .has_port = has_port(text) };
+	if (rpcrdma_addr_parse(text, &u->addr))
+		return RPC_UNKNOWNADDR;
+	if (u->addr.transport == RPCRDMA_LOCAL)
+		return RPC_SUCCESS;
+	snprintf(port, sizeof(port), "%u", u->has_port ? u->addr.port : 0u);
+	return getaddrinfo(u->addr.host, port, &hints, &u->found) ? RPC_UNKNOWNHOST : RPC_SUCCESS;
+}
+
+void rt_url_fini(struct rt_url *u)
+{
+	if (u->found)
+		freeaddrinfo(u->found);
+	u->found = NULL;
+}
+
+void rt_url_literal(struct rpcrdma_addr *to, const struct sockaddr *from)
+{
+	char port[8];
+
+	/* the scope of a link-local address belongs to the name */
+	if (getnameinfo(from, from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in), to->host,
+			sizeof(to->host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+		to->host[0] = '\0';
+	to->port = ntohs(from->sa_family == AF_INET6 ? ((const struct sockaddr_in6 *)(const void *)from)->sin6_port :
+						       ((const struct sockaddr_in *)(const void *)from)->sin_port);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * cl_int.h - a CLIENT of libtirpc: its handle and its calls
+ *
+ * Threads:  rt_handle.lock protects what is marked "lock". The thread that leads (cl_lead.c) owns the engine and all that
+ *           is marked "engine"; visitors of the engine do for a moment. The rest does not change after creation.
+ */
+#ifndef RT_CL_INT_H
+#define RT_CL_INT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "base/list.h"
+#include "bulk.h"
+#include "dec.h"
+#include "enc.h"
+#include "rpcrdma_clnt.h"
+#include "rpcrdma_tirpc.h"
+
+#define RT_AUTH_SYS_WORDS 204u /* a credential and a verifier, each of at most 8 + 400 bytes, in words */
+
+/* xdr_void() as a filter: its type differs. */
+#define RT_XDR_VOID ((xdrproc_t)(void (*)(void))xdr_void)
+
+/* How a call ended, for a user. */
+struct rt_outcome {
+	struct rpc_err err;
+	char why[160];
+};
+
+enum rt_call_flag {
+	RT_CALL_DONE = 1u << 0,   /* done() has run */
+	RT_CALL_LEADS = 1u << 1,  /* the thread of the call runs the engine, or must */
+	RT_CALL_SLEEPS = 1u << 2, /* the thread of the call sleeps until one of the above */
+};
+
+/* A call. Recycled: memory of the handle. Owned by its thread, and by the transport from its start to its end. */
+struct rt_call {
+	struct rpcrdma_call call;
+	struct rpcrdma_msg start;  /* to the thread that leads */
+	struct rt_handle *handle;
+	struct list link;          /* lock: of the handle's idle calls, or followers */
+	_Atomic uint32_t flags;    /* enum rt_call_flag; a futex */
+	int err;                   /* of done() */
+	char why[128];
+
+	struct rt_enc enc;         /* arguments */
+	struct rpcrdma_cred cred;
+	struct rpcrdma_auth auth_cred, auth_verf;
+	uint32_t auth[RT_AUTH_SYS_WORDS];
+	struct rpcrdma_verf verf;  /* of the reply */
+
+	uint8_t *results;          /* XDR, for the thread to decode */
+	size_t results_bytes;
+	void *room;                /* memory of results */
+	size_t room_bytes;
+	uint64_t small[];          /* first buffer of the arguments: inline_bytes */
+};
+
+struct rt_handle {
+	CLIENT client;             /* what the program has */
+	uint64_t serial;           /* never used again: the name of the handle in per-thread outcomes */
+	unsigned forks;            /* of the process that created it */
+	struct rpcrdma_engine *engine;
+	struct rpcrdma_clnt *clnt; /* engine */
+	struct netbuf peer;        /* socket address */
+	struct sockaddr_storage peer_addr;
+	size_t max_bytes;
+	uint32_t inline_bytes, credits;
+	bool resend;
+	struct rt_bulk bulk;
+	_Atomic uint32_t prog, vers, xid;
+
+	pthread_mutex_t auth_lock; /* an AUTH changes when it is refreshed; taken without `lock` */
+
+	pthread_mutex_t lock;
+	pthread_cond_t unused;     /* lock: users has become 0 */
+	unsigned users;            /* lock: threads inside of calls */
+	bool led;                  /* lock: a thread leads */
+	struct list followers;     /* lock: calls whose threads do not lead */
+	struct list idle;          /* lock: calls that are not in use */
+	struct timeval wait;       /* lock: time-out of calls */
+	bool wait_set;             /* lock: by clnt_control() */
+};
+
+static inline struct rt_handle *rt_handle_of(CLIENT *clnt)
+{
+	return clnt->cl_private;
+}
+
+/* ---- cl_call.c ---- */
+
+/** rt_cl_call - makes a call, as clnt_call() */
+enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *args, xdrproc_t xres, void *res,
+			  struct timeval timeout);
+
+/* ---- cl_calls.c ---- */
+
+/** rt_cl_get - enters the handle, and returns an unused call; Return: NULL: no memory */
+struct rt_call *rt_cl_get(struct rt_handle *h);
+/** rt_cl_put - returns a call that has ended, and leaves the handle */
+void rt_cl_put(struct rt_call *c);
+/** rt_cl_free_idle - frees the calls of a handle that no thread uses */
+void rt_cl_free_idle(struct rt_handle *h);
+
+/* ---- cl_start.c: the seam to the transport ---- */
+
+/** rt_cl_start - starts a call whose arguments and credential are encoded; on the engine. It always ends with
+ * rt_cl_ended(). */
+void rt_cl_start(struct rt_call *c);
+
+/* ---- cl_lead.c ---- */
+
+/** rt_cl_run - starts a call and returns when it has ended */
+void rt_cl_run(struct rt_call *c);
+/** rt_cl_ended - notes the end of a call; on the engine */
+void rt_cl_ended(struct rt_call *c, int err, const char *why);
+
+/* ---- cl_auth.c ---- */
+
+/** rt_cl_marshal - encodes credential and verifier of the handle into the call
+ * Return: RPC_SUCCESS, RPC_CANTENCODEARGS, RPC_AUTHERROR (RPCSEC_GSS); sets the outcome otherwise */
+enum clnt_stat rt_cl_marshal(struct rt_call *c, struct rt_outcome *o);
+/** rt_cl_validate - checks the verifier of a reply; Return: as above */
+enum clnt_stat rt_cl_validate(struct rt_call *c, struct rt_outcome *o);
+/** rt_cl_refresh - asks the credential for another one; Return: true: call again */
+bool rt_cl_refresh(struct rt_call *c, const struct rt_outcome *o);
+
+/* ---- cl_outcome.c ---- */
+
+/** rt_cl_outcome - returns the place for outcomes of this thread's calls on a handle, which stays the thread's */
+struct rt_outcome *rt_cl_outcome(const struct rt_handle *h);
+/** rt_cl_fail - sets an outcome; Return: @stat
+ * @err: -errno or 0 */
+enum clnt_stat rt_cl_fail(struct rt_outcome *o, enum clnt_stat stat, int err, const char *why);
+/** rt_cl_judge - sets the outcome of a call that has ended; Return: its status */
+enum clnt_stat rt_cl_judge(const struct rt_call *c, struct rt_outcome *o);
+/** rt_cl_geterr - as clnt_geterr() */
+void rt_cl_geterr(CLIENT *clnt, struct rpc_err *ret);
+
+/* ---- cl_control.c ---- */
+
+/** rt_cl_control - as clnt_control() */
+bool_t rt_cl_control(CLIENT *clnt, u_int request, void *info);
+/** rt_cl_time_ok - is it a time-out that clnt_control() accepts? */
+bool rt_cl_time_ok(const struct timeval *t);
+
+#endif
