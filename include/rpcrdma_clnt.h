@@ -63,7 +63,7 @@ struct rpcrdma_clnt_attr {
 	struct rpcrdma_cred cred;      /* copied, with what it points to; a call may have its own */
 	uint32_t inline_bytes;         /* size of Send and receive buffers; 1024..65536; 0: 4096 */
 	uint32_t credits;              /* requested, <= RPCRDMA_CLNT_CREDITS_MAX; 0: 64; on TCP, maximum calls in flight */
-	uint32_t timeout_ms;           /* without a reply: disconnect, reconnect, retransmit; 0: 60000 */
+	uint32_t timeout_ms;           /* without a reply: disconnect, reconnect, retransmit (but see no_resend); 0: 60000 */
 	uint32_t connect_ms;           /* limit of one attempt; 0: 10000 */
 	uint32_t backoff_ms;           /* first delay between attempts, doubles up to 64 times; 0: 50 */
 	bool check_socket;             /* LOCAL: connect only to a socket of root, of this process's user or of
@@ -110,13 +110,14 @@ struct rpcrdma_call {
 	uint32_t reply_max;                /* maximum results, XDR bytes without payload and RPC header */
 	struct rpcrdma_verf *verf;         /* receives the verifier of an accepted reply; NULL: not wanted */
 	uint32_t deadline_ms;              /* fail with -ETIMEDOUT after this time; 0: never */
+	bool no_resend;                    /* the responder must not receive it twice: it fails with its connection */
 	void (*done)(struct rpcrdma_call *call, int err);
 
 	/* valid in done(); why also if rpcrdma_clnt_call() fails */
 	uint32_t xid;
 	uint32_t payload_bytes;            /* of the results, now in sink */
 	const char *why;                   /* on failure: text for users; static or owned by the client */
-	bool sent;                         /* the responder may have executed it */
+	bool sent;                         /* the responder may have executed it; false: it has not */
 	void *priv[4];                     /* private */
 };
 
@@ -124,7 +125,7 @@ struct rpcrdma_call {
  *
  * Until the first connection is established, a failure to connect fails every waiting call with its errno (later
  * calls start a new attempt). From then on the connection is re-established indefinitely, with the same XIDs and new
- * registrations; a call fails only by its deadline or its reply.
+ * registrations; a call fails only by its deadline or its reply, unless it has no_resend.
  *
  * RDMA uses the device that the kernel's routes select. A host name is resolved at each connect, by getaddrinfo() on a
  * thread of its own: neither this function nor the engine waits for the resolver. A literal address needs no resolver.
@@ -149,6 +150,13 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c);
  * peer (ERR_CHUNK); -EBADMSG: the results did not decode; -EPROTO: the reply violated the protocol, connection dropped;
  * -ETIMEDOUT: deadline; -ECANCELED; -EFAULT: its memory is not mapped, or was unmapped while the call was in flight; or
  * a connect error before the first connection, -ECONNREFUSED also for a local socket that does not exist.
+ *
+ * A call with no_resend is sent at most once. If its connection ends, for whatever reason (timeout_ms, or the
+ * cancellation of another call, too), done() gets -ECONNRESET if the call was sent, and -ENOTCONN if it was not. While
+ * there is no connection, such a call starts an attempt to connect at once, without back-off. It fails with the errno of
+ * the attempt, not sent. A connection that ended while no call was in flight is detected before the call is sent, which
+ * then goes over a new one. If calls with a deadline have timed out and hold all credits, and none is in flight, a
+ * waiting call with no_resend replaces the connection.
  *
  * TCP does not tell the server how much room a call has. A reply that is longer fails only its call, with -EMSGSIZE, and
  * the rest of it is discarded, if what was decoded explains its length: a payload that ends with the reply exceeds the

@@ -15,14 +15,16 @@
  *             same time.
  *
  *             One connection never retransmits. A call without a reply for timeout_ms breaks the connection,
- *             and the next connection retransmits all sent calls, with the same XIDs (protocol.md 3.3).
+ *             and the next connection retransmits all sent calls, with the same XIDs (protocol.md 3.3). A call with
+ *             no_resend ends with its connection instead, and with a failed attempt to connect: it does not wait
+ *             for the back-off.
  * Memory:     One allocation per client, slots separate (clnt_call.c). A client that is destroyed in one of its
  *             own callbacks finishes its calls with -ECANCELED at once, ends the peer's access to their memory,
  *             and is freed at the engine's next poll.
  * Threads:    The engine's. One timer for everything, set to the earliest due time. When that moves later, the
  *             timer is left alone: an early expiry is cheaper than setting the timer per call.
  * Errors:     `why` describes the last problem for messages. The errno of a failed attempt is passed to calls
- *             only before the first connection.
+ *             only before the first connection, and to those with no_resend.
  */
 #include <assert.h>
 #include <errno.h>
@@ -69,9 +71,9 @@ void rr_clnt_timer_set(struct rpcrdma_clnt *c, uint64_t due_ns)
 	rpcrdma_timer_set(c->engine, &c->timer, due_ns > now ? due_ns - now : 0);
 }
 
-void rr_clnt_wanted(struct rpcrdma_clnt *c)
+void rr_clnt_wanted(struct rpcrdma_clnt *c, bool now)
 {
-	if (c->state != RPCRDMA_CLNT_DOWN || c->retry_ns)
+	if (c->state != RPCRDMA_CLNT_DOWN || (c->retry_ns && !now))
 		return;
 	c->retry_ns = clock_now_ns();
 	rr_clnt_due(c, c->retry_ns);
@@ -169,6 +171,7 @@ void rr_clnt_up(struct rpcrdma_clnt *c)
 	c->ever_up = true;
 	c->held_up = NULL;
 	c->down_ns = 0;
+	rr_call_connected(c);
 	set_state(c, RPCRDMA_CLNT_UP, "connected");
 	rr_call_pump(c);
 }
@@ -190,7 +193,8 @@ void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why)
 		c->attempts++;
 	if (!c->down_ns)
 		c->down_ns = clock_now_ns();
-	rr_call_requeue(c);
+	/* before the first connection every waiting call fails, below */
+	rr_call_requeue(c, c->ever_up && !was_up ? err : 0);
 	if (c->ever_up) {
 		c->retry_ns = clock_now_ns() + backoff_ns(c);
 		rr_clnt_due(c, c->retry_ns);
@@ -201,11 +205,10 @@ void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why)
 	if (!c->ever_up)
 		rr_call_fail_waiting(c, err, c->why);
 	if (!c->closed && !list_is_empty(&c->waiting))
-		rr_clnt_wanted(c);
+		rr_clnt_wanted(c, rr_call_wants_now(c));
 }
 
-/* Gives the connection up for a reason of the core; down follows. */
-static void drop(struct rpcrdma_clnt *c, int err, const char *why)
+void rr_clnt_drop(struct rpcrdma_clnt *c, int err, const char *why)
 {
 	if (c->resolving) { /* the transport has not begun */
 		c->resolving = false;
@@ -235,7 +238,7 @@ static void check_replies(struct rpcrdma_clnt *c, uint64_t now_ns)
 	}
 	rr_count(c->engine, timeouts, 1);
 	snprintf(why, sizeof(why), "no reply for %u ms", c->attr.timeout_ms);
-	drop(c, -ETIMEDOUT, why);
+	rr_clnt_drop(c, -ETIMEDOUT, why);
 }
 
 static void tell_away(struct rpcrdma_clnt *c, bool away, const char *why)
@@ -281,7 +284,7 @@ static void check_attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
 		rr_clnt_due(c, c->connect_ns);
 		return;
 	}
-	drop(c, -ETIMEDOUT, c->held_up ? c->held_up : "connecting took too long");
+	rr_clnt_drop(c, -ETIMEDOUT, c->held_up ? c->held_up : "connecting took too long");
 }
 
 static void check_retry(struct rpcrdma_clnt *c, uint64_t now_ns)

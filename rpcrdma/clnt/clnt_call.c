@@ -18,6 +18,8 @@
  *             it has replied: GONE only represents that credit. A call that is given up while the peer copies
  *             to or from its memory is LEAVING: it finishes when the connection, which is given up too, has
  *             ended.
+ *             A call with no_resend is LEAVING instead of WAITING when its connection ends. If it starts when that end
+ *             is known, it waits for the next connection (for_next).
  * Memory:     Slots are allocated in blocks and recycled. A new block is allocated only when more calls exist
  *             at once than ever before. The caller's struct and all memory it points to belong to the client
  *             from rpcrdma_clnt_call() until done() starts. It is not accessed after that.
@@ -39,6 +41,7 @@
 
 #define BLOCK_CALLS 64
 #define XID_CHAINS 1024u /* XIDs are consecutive, so chains stay short */
+#define QUIET_NS NS_PER_MS /* a connection that has been used since is not checked for its end */
 
 struct call_block {
 	struct call_block *next;
@@ -110,6 +113,7 @@ static struct rr_call *slot_get(struct rpcrdma_clnt *c, struct rpcrdma_call *use
 	call->user = user;
 	call->state = RR_CALL_WAITING;
 	call->deadline_ns = 0;
+	call->for_next = false;
 	hash_add(&c->by_xid, &call->node, call->xid);
 	user->priv[0] = call;
 	user->xid = call->xid;
@@ -228,7 +232,7 @@ void rr_call_abandon(struct rpcrdma_clnt *c, int err, const char *why)
 	}
 	list_for_each(node, &c->sent)
 		wait_for_memory(c, list_entry(node, struct rr_call, link));
-	rr_call_requeue(c);
+	rr_call_requeue(c, 0);
 	rr_call_end_leaving(c);
 	rr_call_fail_waiting(c, err, why);
 }
@@ -284,11 +288,27 @@ static int send_one(struct rpcrdma_clnt *c, struct rr_call *call)
 	call->state = RR_CALL_SENT;
 	call->sent_before = call->user->sent;
 	call->user->sent = true;
-	call->sent_ns = clock_now_ns();
+	call->sent_ns = c->sent_ns = clock_now_ns();
 	list_del(&call->link);
 	list_add_tail(&c->sent, &call->link);
 	rr_clnt_due(c, call->sent_ns + MIN(c->attr.timeout_ms, c->attr.away_ms) * NS_PER_MS);
 	return 0;
+}
+
+/* If the calls that were given up hold all credits, only the end of the connection returns them. A call with no_resend
+ * in flight would be lost by that: its reply or its deadline comes first. */
+static void free_credits(struct rpcrdma_clnt *c)
+{
+	const struct rr_call *first = list_first_entry(&c->waiting, struct rr_call, link);
+
+	if (!first || !first->user->no_resend || c->credit.out < c->credit.limit)
+		return;
+	list_for_each(node, &c->sent)
+		if (list_entry(node, struct rr_call, link)->state != RR_CALL_GONE)
+			return;
+	list_for_each(node, &c->waiting)
+		list_entry(node, struct rr_call, link)->for_next = true;
+	rr_clnt_drop(c, -ECONNABORTED, "calls that timed out held all credits");
 }
 
 static bool may_send(const struct rpcrdma_clnt *c)
@@ -324,7 +344,7 @@ static bool is_final(int rc)
 void rr_call_pump(struct rpcrdma_clnt *c)
 {
 	struct rr_call *call;
-	int rc;
+	int rc = 0;
 
 	while (may_send(c) && (call = list_first_entry(&c->waiting, struct rr_call, link))) {
 		c->pumping = true;
@@ -333,8 +353,19 @@ void rr_call_pump(struct rpcrdma_clnt *c)
 		if (is_final(rc) && rc)
 			finish(call, rc, unsendable(call, rc));
 		else if (rc)
-			return;
+			break;
 	}
+	if (rc == -EAGAIN)
+		free_credits(c);
+}
+
+/* The end of the connection is known, or detected now: a call that is not sent again would be lost. */
+static bool is_over(struct rpcrdma_clnt *c)
+{
+	bool look = list_is_empty(&c->sent) &&
+		    (c->attr.addr.transport == RPCRDMA_TCP || clock_now_ns() - c->sent_ns > QUIET_NS);
+
+	return c->state == RPCRDMA_CLNT_UP && (c->dropping || c->ops->is_over(c, look));
 }
 
 /* also -ECANCELED on a client that is being destroyed */
@@ -352,7 +383,8 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 	if (!call)
 		return -ENOMEM;
 	list_add_tail(&c->waiting, &call->link);
-	if (first && may_send(c)) {
+	call->for_next = user->no_resend && is_over(c);
+	if (first && !call->for_next && may_send(c)) {
 		rc = send_one(c, call);
 		if (is_final(rc) && rc) {
 			user->why = unsendable(call, rc);
@@ -362,14 +394,16 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 			return rc;
 		}
 	}
-	if (rc == -EAGAIN && c->state == RPCRDMA_CLNT_UP)
+	if (rc == -EAGAIN && c->state == RPCRDMA_CLNT_UP && !call->for_next)
 		rr_count(c->engine, credit_waits, 1);
 	if (user->deadline_ms) {
 		call->deadline_ns = clock_now_ns() + user->deadline_ms * NS_PER_MS;
 		rr_clnt_due(c, call->deadline_ns);
 	}
 	if (call->state == RR_CALL_WAITING)
-		rr_clnt_wanted(c);
+		rr_clnt_wanted(c, user->no_resend);
+	if (rc == -EAGAIN && first && !call->for_next && may_send(c))
+		free_credits(c);
 	rr_count(c->engine, calls, 1);
 	return 0;
 }
@@ -431,7 +465,49 @@ void rr_clnt_stray(struct rpcrdma_clnt *c, uint32_t xid, uint32_t granted)
 	rr_call_pump(c);
 }
 
-void rr_call_requeue(struct rpcrdma_clnt *c)
+bool rr_call_wants_now(const struct rpcrdma_clnt *c)
+{
+	list_for_each(node, &c->waiting)
+		if (list_entry(node, struct rr_call, link)->user->no_resend)
+			return true;
+	return false;
+}
+
+void rr_call_connected(struct rpcrdma_clnt *c)
+{
+	list_for_each(node, &c->waiting)
+		list_entry(node, struct rr_call, link)->for_next = false;
+}
+
+static void leave(struct rr_call *call, int err)
+{
+	struct rpcrdma_clnt *c = call->clnt;
+
+	call->state = RR_CALL_LEAVING;
+	call->err = err;
+	call->why = c->why;
+	list_del(&call->link);
+	list_add_tail(&c->leaving, &call->link);
+}
+
+/* Takes the waiting calls that are not sent over another connection. */
+static void leave_waiting(struct rpcrdma_clnt *c, int err)
+{
+	bool was_up = c->state == RPCRDMA_CLNT_UP;
+
+	list_for_each_safe(node, &c->waiting) {
+		struct rr_call *call = list_entry(node, struct rr_call, link);
+
+		if (!call->user->no_resend)
+			continue;
+		if (err)
+			leave(call, err);
+		else if (was_up && !call->for_next)
+			leave(call, -ENOTCONN);
+	}
+}
+
+void rr_call_requeue(struct rpcrdma_clnt *c, int err)
 {
 	struct list again = LIST_INIT(again);
 
@@ -443,6 +519,10 @@ void rr_call_requeue(struct rpcrdma_clnt *c)
 			slot_put(call);
 			continue;
 		}
+		if (call->state == RR_CALL_SENT && call->user->no_resend && !c->closed) {
+			leave(call, call->user->sent ? -ECONNRESET : -ENOTCONN);
+			continue;
+		}
 		list_del(&call->link);
 		if (call->state == RR_CALL_LEAVING) {
 			list_add_tail(&c->leaving, &call->link);
@@ -451,6 +531,8 @@ void rr_call_requeue(struct rpcrdma_clnt *c)
 		call->state = RR_CALL_WAITING;
 		list_add_tail(&again, &call->link);
 	}
+	if (!c->closed)
+		leave_waiting(c, err);
 	list_splice_tail(&again, &c->waiting);
 	list_splice_tail(&c->waiting, &again);
 	c->credit.out = 0;

@@ -35,7 +35,8 @@ enum rr_call_state {
 	RR_CALL_WAITING, /* in clnt->waiting: no connection or no credit */
 	RR_CALL_SENT,    /* in clnt->sent: sent on the current connection */
 	RR_CALL_LEAVING, /* in clnt->sent: given up while the peer copies to or from its memory; finished when
-	                  * the connection ends. In clnt->leaving: the connection has ended */
+	                  * the connection ends. In clnt->leaving: the connection has ended; also of a call that
+	                  * is not to be sent again */
 	RR_CALL_GONE,    /* in clnt->sent: given up by the caller, but holds its credit until the reply
 	                  * arrives or the connection ends; no user, nothing of the transport */
 	RR_CALL_DONE,    /* in clnt->free */
@@ -51,6 +52,7 @@ struct rr_call {
 	uint64_t sent_ns;
 	uint64_t deadline_ns;     /* 0: none */
 	bool sent_before;         /* on an earlier connection */
+	bool for_next;            /* WAITING, no_resend: for the next connection; the end of this one is known */
 	int err;                  /* LEAVING: arguments of its done() */
 	const char *why;
 	void *xprt;               /* the transport's part of a sent call */
@@ -105,6 +107,7 @@ struct rpcrdma_clnt {
 	uint64_t retry_ns;               /* DOWN: time of the next attempt; 0: with the next call */
 	uint64_t connect_ns;             /* CONNECTING: end of the attempt */
 	uint64_t down_ns;                /* since when it has not been UP; 0: it is */
+	uint64_t sent_ns;                /* time of the last send */
 	bool away;                       /* attr.away() was called with true */
 	uint64_t timer_ns;               /* what the timer is set to; 0: not set */
 	struct rpcrdma_timer timer;
@@ -128,6 +131,9 @@ struct rr_clnt_ops {
 	 * has set call->xprt to NULL.
 	 * Return: true: it was never sent, so no reply will arrive. */
 	bool (*cancel)(struct rpcrdma_clnt *c, struct rr_call *call);
+	/* Is the end of the connection known? rr_clnt_down() follows then, not inside this call. If no call is in
+	 * flight, an end that the engine has not noticed yet is detected here. @look: may make a system call. */
+	bool (*is_over)(struct rpcrdma_clnt *c, bool look);
 	/* Gives up the connection or the attempt; rr_clnt_down() follows, not inside this call. */
 	void (*disconnect)(struct rpcrdma_clnt *c, const char *why);
 	/* Frees everything, waiting until the fabric does not use it any more; no callbacks. */
@@ -188,8 +194,11 @@ static inline void rr_clnt_due(struct rpcrdma_clnt *c, uint64_t due_ns)
 /** rr_clnt_heard - reports a reply from a server that was away */
 void rr_clnt_heard(struct rpcrdma_clnt *c);
 
-/** rr_clnt_wanted - connects for a waiting call, if attempts had stopped */
-void rr_clnt_wanted(struct rpcrdma_clnt *c);
+/** rr_clnt_wanted - connects for a waiting call, if attempts had stopped; @now: does not wait for the back-off */
+void rr_clnt_wanted(struct rpcrdma_clnt *c, bool now);
+
+/** rr_clnt_drop - gives up the connection for a reason of the core; rr_clnt_down() follows */
+void rr_clnt_drop(struct rpcrdma_clnt *c, int err, const char *why);
 
 /* ---- clnt_call.c --------------------------------------------------------------------------------- */
 
@@ -226,8 +235,16 @@ void rr_call_fini(struct rpcrdma_clnt *c);
 /** rr_call_pump - sends waiting calls while credits allow it */
 void rr_call_pump(struct rpcrdma_clnt *c);
 
-/** rr_call_requeue - after the end of a connection, moves sent calls to the head of the waiting ones, in order */
-void rr_call_requeue(struct rpcrdma_clnt *c);
+/** rr_call_requeue - after the end of a connection or an attempt, moves sent calls to the head of the waiting ones, in
+ * order; those that must not be sent again to `leaving`
+ * @err: of an attempt to connect that failed: waiting calls with no_resend leave with it; 0: none do for that */
+void rr_call_requeue(struct rpcrdma_clnt *c, int err);
+
+/** rr_call_wants_now - does a waiting call want a connection at once, without back-off? */
+bool rr_call_wants_now(const struct rpcrdma_clnt *c);
+
+/** rr_call_connected - waiting calls are for this connection now */
+void rr_call_connected(struct rpcrdma_clnt *c);
 
 /** rr_call_fail_waiting - finishes the calls that wait now, not those that their done() starts */
 void rr_call_fail_waiting(struct rpcrdma_clnt *c, int err, const char *why);

@@ -92,6 +92,17 @@ static bool end_calls(struct rr_link *l)
 	return is_over;
 }
 
+/* A call whose Send never left the queue has not been sent, nor one that waits for its turn in a mode. */
+static void tell_unsent(struct rr_link *l)
+{
+	list_for_each(node, &l->calls) {
+		struct rr_rcall *rc = list_entry(node, struct rr_rcall, link);
+
+		if (rc->call && (!rc->post.posted || rr_how(rc) == RR_HOW_LATER))
+			rr_call_unsend(rc->call);
+	}
+}
+
 static void link_end(struct rr_link *l);
 
 static void on_settle_timer(struct rpcrdma_timer *t)
@@ -114,6 +125,8 @@ static void link_end(struct rr_link *l)
 		return;
 	}
 	memcpy(why, l->why, sizeof(why));
+	if (c)
+		tell_unsent(l);
 	link_free(l);
 	if (!c)
 		return;
@@ -484,6 +497,15 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	return no_reply;
 }
 
+static bool clnt_rdma_is_over(struct rpcrdma_clnt *c, bool look)
+{
+	struct rr_link *l = rr_link_of(c);
+
+	if (!l->ending && list_is_empty(&c->sent) && rr_qp_is_over(l->ep->qp, look))
+		rr_link_fail(l, -ECONNRESET, "connection closed by the server");
+	return l->ending;
+}
+
 static void clnt_rdma_disconnect(struct rpcrdma_clnt *c, const char *why)
 {
 	rr_link_fail(rr_link_of(c), -ECONNABORTED, "%s", why);
@@ -536,6 +558,7 @@ const struct rr_clnt_ops rr_clnt_rdma_ops = {
 	.connect = clnt_rdma_connect,
 	.send = rr_rcall_send,
 	.cancel = clnt_rdma_cancel,
+	.is_over = clnt_rdma_is_over,
 	.disconnect = clnt_rdma_disconnect,
 	.fini = clnt_rdma_fini,
 	.device = clnt_rdma_device,

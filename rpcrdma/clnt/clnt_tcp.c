@@ -57,6 +57,7 @@ static void on_end(struct rpcrdma_msg *msg)
 	memcpy(why, t->why, sizeof(why));
 	t->ending = false;
 	t->up = false;
+	rr_tclnt_outs_tell_unsent(t);
 	rr_tclnt_outs_reset(t);
 	rr_tclnt_recv_reset(t);
 	rr_clnt_down(t->clnt, t->err, why);
@@ -239,6 +240,17 @@ static int tcp_connect(struct rpcrdma_clnt *c)
 	return next_address(t, -EHOSTUNREACH);
 }
 
+static bool tcp_is_over(struct rpcrdma_clnt *c, bool look)
+{
+	struct rr_tclnt *t = rr_tclnt_of(c);
+	char byte;
+	ssize_t n = t->ending || !look ? 1 : recv(t->watch.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+		rr_tclnt_fail(t, -ECONNRESET, "connection closed by the server");
+	return t->ending;
+}
+
 static void tcp_disconnect(struct rpcrdma_clnt *c, const char *why)
 {
 	rr_tclnt_fail(rr_tclnt_of(c), -ECONNABORTED, "%s", why);
@@ -279,6 +291,7 @@ const struct rr_clnt_ops rr_clnt_tcp_ops = {
 	.connect = tcp_connect,
 	.send = rr_tclnt_send,
 	.cancel = rr_tclnt_cancel,
+	.is_over = tcp_is_over,
 	.disconnect = tcp_disconnect,
 	.fini = tcp_fini,
 	.device = tcp_device,

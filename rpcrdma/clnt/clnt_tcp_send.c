@@ -237,6 +237,16 @@ bool rr_tclnt_out_end(struct rr_tclnt *t, struct rr_tclnt_out *out)
 	return !needs_caller;
 }
 
+void rr_tclnt_outs_tell_unsent(struct rr_tclnt *t)
+{
+	list_for_each(node, &t->queue) {
+		struct rr_tclnt_out *out = list_entry(node, struct rr_tclnt_out, link);
+
+		if (out->call && !out->done)
+			rr_call_unsend(out->call);
+	}
+}
+
 bool rr_tclnt_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 {
 	struct rr_tclnt *t = rr_tclnt_of(c);

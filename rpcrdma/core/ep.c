@@ -270,6 +270,7 @@ static int post_now(struct rr_ep *ep, struct rr_post *post)
 
 	if (rc)
 		return rc;
+	post->posted = true;
 	rr_count(ep->engine, posts, 1);
 	ep->sq_free -= post->n;
 	ep->in_flight++;
@@ -354,6 +355,7 @@ void rr_ep_disconnect(struct rr_ep *ep)
 void rr_ep_post(struct rr_ep *ep, struct rr_post *post)
 {
 	post->ep = ep;
+	post->posted = false;
 	post->done.fn = on_post;
 	if (!post->build)
 		set_done(ep, post, post->first);

@@ -390,6 +390,9 @@ struct rr_fabric_ops {
 	 * on devices that wait in deregistration and queue pair destruction. */
 	unsigned (*qp_withdraw)(struct rr_qp *qp, uint32_t rkey);
 
+	/* Has the peer ended this idle connection, which no completion has told yet? @look: may make a system call. */
+	bool (*qp_is_over)(struct rr_qp *qp, bool look);
+
 	/* Text for messages: how data moves between the peer's memory and ours, once connected. */
 	enum rpcrdma_reach (*qp_reach)(const struct rr_qp *qp);
 };
@@ -611,6 +614,11 @@ static inline must_check int rr_qp_direct(struct rr_qp *qp, uint32_t rkey, uint6
 static inline enum rpcrdma_reach rr_qp_reach(const struct rr_qp *qp)
 {
 	return qp->fabric->ops->qp_reach(qp);
+}
+
+static inline bool rr_qp_is_over(struct rr_qp *qp, bool look)
+{
+	return qp->fabric->ops->qp_is_over(qp, look);
 }
 
 static inline unsigned rr_qp_withdraw(struct rr_qp *qp, uint32_t rkey)

@@ -153,6 +153,7 @@ static const struct rr_fabric_ops fabric_local_ops = {
 	.qp_direct = rr_local_qp_direct,
 	.qp_direct_end = rr_local_qp_direct_end,
 	.qp_withdraw = rr_local_qp_withdraw,
+	.qp_is_over = rr_local_qp_is_over,
 	.qp_reach = rr_local_qp_reach,
 };
 

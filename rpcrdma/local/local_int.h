@@ -470,6 +470,7 @@ int rr_local_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t
 		       void **ret_addr, uint32_t *ret_token);
 void rr_local_qp_direct_end(struct rr_qp *qp, uint32_t token);
 enum rpcrdma_reach rr_local_qp_reach(const struct rr_qp *qp);
+bool rr_local_qp_is_over(struct rr_qp *qp, bool look);
 
 /* local_ring.c */
 int rr_local_ring_create(struct local_qp *qp);

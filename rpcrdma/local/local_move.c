@@ -517,3 +517,14 @@ enum rpcrdma_reach rr_local_qp_reach(const struct rr_qp *base)
 
 	return qp->peer_vm ? RPCRDMA_REACH_PROCESS_VM : RPCRDMA_REACH_BOUNCE;
 }
+
+/** rr_local_qp_is_over - true if the peer has closed the connection, or its process has ended
+ * @look: asks the kernel, too, which alone knows about a process that was killed
+ */
+bool rr_local_qp_is_over(struct rr_qp *base, bool look)
+{
+	const struct local_qp *qp = to_qp(base);
+
+	return qp->phase != PHASE_UP || qp->peer_gone || atomic_load(&qp->other->closed) ||
+	       (look && rr_local_sock_gone(qp->sock));
+}

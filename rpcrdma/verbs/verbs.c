@@ -106,6 +106,13 @@ static unsigned verbs_qp_withdraw(struct rr_qp *qp, uint32_t rkey)
 	return 0; /* deregistration and queue pair destruction wait for the device */
 }
 
+/* The event thread hears of the peer's end. */
+static bool verbs_qp_is_over(struct rr_qp *qp, bool look)
+{
+	(void)look;
+	return atomic_load(&to_qp(qp)->over);
+}
+
 static enum rpcrdma_reach verbs_qp_reach(const struct rr_qp *qp)
 {
 	(void)qp;
@@ -160,6 +167,7 @@ static const struct rr_fabric_ops fabric_verbs_ops = {
 	.qp_direct = verbs_qp_direct,
 	.qp_direct_end = verbs_qp_direct_end,
 	.qp_withdraw = verbs_qp_withdraw,
+	.qp_is_over = verbs_qp_is_over,
 	.qp_reach = verbs_qp_reach,
 };
 

@@ -187,6 +187,7 @@ struct verbs_qp {
 	atomic_bool up;                 /* accepted, or ESTABLISHED */
 	bool closed;                    /* owner: disconnected, no more posts */
 	atomic_bool leaving;            /* as closed, for the event thread; set before the peer is informed */
+	atomic_bool over;               /* in the error state: completions tell it, when they are polled */
 
 	unsigned part, slot;            /* of base.cq */
 	uint64_t tag;                   /* upper half of its wr_ids */

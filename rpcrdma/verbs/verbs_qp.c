@@ -164,6 +164,7 @@ static bool to_error(struct verbs_qp *qp)
 /** rr_verbs_qp_to_error - any thread: flushes all outstanding requests, and reports the end */
 void rr_verbs_qp_to_error(struct verbs_qp *qp)
 {
+	atomic_store(&qp->over, true);
 	if (to_error(qp))
 		rr_verbs_cq_ended(to_cq(qp->base.cq), qp);
 }

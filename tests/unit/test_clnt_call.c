@@ -72,6 +72,13 @@ static bool fake_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	return fake.unsent;
 }
 
+static bool fake_is_over(struct rpcrdma_clnt *c, bool look)
+{
+	(void)c;
+	(void)look;
+	return false;
+}
+
 static void fake_disconnect(struct rpcrdma_clnt *c, const char *why)
 {
 	(void)c;
@@ -102,6 +109,7 @@ static const struct rr_clnt_ops fake_ops = {
 	.connect = fake_connect,
 	.send = fake_send,
 	.cancel = fake_cancel,
+	.is_over = fake_is_over,
 	.disconnect = fake_disconnect,
 	.fini = fake_fini,
 	.device = fake_name,
