@@ -53,6 +53,7 @@ LDFLAGS_test_local_close := -Wl,--wrap=close,--wrap=bind
 LDFLAGS_test_local_memfd := -Wl,--wrap=rr_local_sock_send
 LDFLAGS_test_local_mem := -Wl,--wrap=process_vm_writev
 LDFLAGS_test_req_bytes := -Wl,--wrap=rpcrdma_listen
+LDFLAGS_test_tirpc_bind := -Wl,--wrap=rpcrdma_listen,--wrap=rpcrdma_listener_addr
 LDFLAGS_test_pool := -Wl,--wrap=mmap,--wrap=madvise
 LDFLAGS_test_window := -Wl,--wrap=rr_ep_post
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get

@@ -14,6 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <cmocka.h>
 
 #include "base/util.h"
@@ -33,7 +36,7 @@ enum {
 };
 
 static char local_url[256];
-static const char tcp_url[] = "tcp://127.0.0.1";
+static char tcp_url[64] = "tcp://127.0.0.1";
 
 /* ---- the service ---- */
 
@@ -293,7 +296,21 @@ static void run_rpcrdma_as_daemon(void)
 	become_daemon(rpcrdma_svc_run);
 }
 
-/* The child of daemon() serves at the addresses that its parent has registered, selected ports included. */
+/* A port that no client gets: one that tries to connect to a port that is free for a moment may get it itself. */
+static void choose_port(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	unsigned port = 10000 + (unsigned)getpid() % 10000;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	do
+		in.sin_port = htons((uint16_t)++port);
+	while (bind(fd, (struct sockaddr *)&in, sizeof(in)));
+	close(fd);
+	snprintf(tcp_url, sizeof(tcp_url), "tcp://127.0.0.1:%u", port);
+}
+
+/* The child of daemon() serves at the addresses that its parent has registered. */
 static void check_daemon(void (*loop)(void))
 {
 	struct rig r;
@@ -301,6 +318,7 @@ static void check_daemon(void (*loop)(void))
 	int status;
 	pid_t pid;
 
+	choose_port();
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	r = start(loop);
 	assert_int_equal(waitpid(r.pid, &status, 0), r.pid);

@@ -185,6 +185,7 @@ static void close_listen(struct rt_listen *l)
 {
 	if (!l)
 		return;
+	rt_bind_end(l);
 	if (l->listener)
 		rpcrdma_listener_close(l->listener);
 	list_del(&l->link);
@@ -205,6 +206,7 @@ static int open_listen(const char *url, const struct rpcrdma_tirpc_attr *attr, s
 	if (!l)
 		return rc;
 	list_init(&l->link);
+	list_init(&l->programs);
 	l->url = strdup(url);
 	if (!l->url)
 		goto fail;
@@ -234,14 +236,20 @@ fail:
 
 /* ---- the calls ---- */
 
-/* Removes the sockets of the local fabric. Another thread may run the loop: then they stay, as if the process had been
- * killed, and the next process at these paths removes them. */
+/* Removes registrations with rpcbind, and then the sockets of the local fabric: a child that takes over listens, and
+ * registers, when they are gone. If another thread runs the loop, the sockets stay, as if the process had been killed; the
+ * next process at these paths removes them. */
 static void on_exit_close(void)
 {
-	if (rt_fork_is_child() || !rt_loop_is_here())
+	if (rt_fork_is_child())
 		return;
-	list_for_each_safe(node, &rt_svc.listens)
-		close_listen(list_entry(node, struct rt_listen, link));
+	list_for_each_safe(node, &rt_svc.listens) {
+		struct rt_listen *l = list_entry(node, struct rt_listen, link);
+
+		rt_bind_end(l);
+		if (rt_loop_is_here())
+			close_listen(l);
+	}
 }
 
 /* Without a netid libtirpc finds a registration for any transport. */
@@ -259,16 +267,19 @@ static bool add_program(SVCXPRT *x, rpcprog_t prog, rpcvers_t vers, void (*dispa
 static int serve(void (*dispatch)(struct svc_req *, SVCXPRT *), rpcprog_t prog, rpcvers_t vers, const char *url,
 		 const struct rpcrdma_tirpc_attr *attr)
 {
-	struct rt_listen *opened = NULL;
+	struct rt_listen *l = find_listen(url), *opened = NULL;
 	int rc = 0;
 
-	if (!find_listen(url))
+	if (!l)
 		rc = open_listen(url, attr, &opened);
-	if (!rc && !add_program(&rt_svc.main.x, prog, vers, dispatch)) {
+	if (rc)
+		return rc;
+	if (!add_program(&rt_svc.main.x, prog, vers, dispatch)) {
 		close_listen(opened);
-		rc = -EEXIST;
+		return -EEXIST;
 	}
-	return rc;
+	rt_bind_add(l ? l : opened, prog, vers);
+	return 0;
 }
 
 int rpcrdma_svc_create(void (*dispatch)(struct svc_req *, SVCXPRT *), rpcprog_t prog, rpcvers_t vers, const char *url,

@@ -343,9 +343,12 @@ static void listen_again(void)
 	is_due = false;
 	list_for_each(node, &rt_svc.listens) {
 		struct rt_listen *l = list_entry(node, struct rt_listen, link);
-		int rc = l->listener ? 0 : rt_svc_listen(l);
+		bool is_new = !l->listener;
+		int rc = is_new ? rt_svc_listen(l) : 0;
 
 		left |= rc != 0;
+		if (!rc && is_new)
+			rt_bind_again(l);
 		if (rc && (tell || rc != -EADDRINUSE))
 			rt_svc_log("%s: cannot listen in this process: %s", l->url, strerror(-rc));
 	}

@@ -43,7 +43,8 @@ struct rt_listen {
 	struct rpcrdma_listener *listener; /* NULL: not listening, in a child of fork() */
 	struct rpcrdma_svc_attr attr;
 	size_t max_bytes;
-	struct sockaddr_storage local;   /* for xp_ltaddr */
+	struct sockaddr_storage local;   /* for xp_ltaddr; AF_UNSPEC: the URL has a host name */
+	struct list programs;            /* of struct rt_program (svc_bind.c) */
 };
 
 /* A peer as a program of libtirpc sees it. */
@@ -131,6 +132,14 @@ void rt_svc_kick(void);
 must_check int rt_svc_open(void);
 /** rt_svc_listen - listens at @l->addr */
 must_check int rt_svc_listen(struct rt_listen *l);
+
+/* svc_bind.c */
+/** rt_bind_add - registers a program at @l with rpcbind, if there is one, and if it is not registered yet */
+void rt_bind_add(struct rt_listen *l, rpcprog_t prog, rpcvers_t vers);
+/** rt_bind_again - in a child that listens at @l, registers what the parent had registered */
+void rt_bind_again(struct rt_listen *l);
+/** rt_bind_end - removes the registrations of @l */
+void rt_bind_end(struct rt_listen *l);
 
 /* svc_conn.c */
 extern const struct rpcrdma_svc_ops rt_svc_ops;
