@@ -138,7 +138,8 @@ endef
 help:
 	@sed -n 's/^#: //p' Makefile */build.mk
 
-#: all          build/leatd, build/leat, build/leat-dump, build/libleat.{so,a}, build/librpcrdma.{so,a}, build/librpcrdma_tirpc.{so,a}
+#: all          build/leatd, build/leat, build/leat-dump, build/libleat.{so,a}, build/librpcrdma.{so,a}, build/librpcrdma_tirpc.{so,a},
+#:              build/rpcrdma-run, build/librpcrdma-preload.so
 #: examples     build/examples/: programs on public headers
 #: demo         a file travels: private server, copies in and out, checksums, speeds
 #: check        build, then unit, flow and fault tests, corpus replay, layers, headers, documents
@@ -270,6 +271,12 @@ $(if $(DUMP_DIR),,$(error realpath finds no path from BINDIR ($(BINDIR)) to LIBE
 $(shell echo '$(DUMP_DIR)' | cmp -s - $(O)/dump_dir || echo '$(DUMP_DIR)' >$(O)/dump_dir)
 $(O)/client/tools/dump.o: override CPPFLAGS += -DDUMP_DIR='"$(DUMP_DIR)"'
 $(O)/client/tools/dump.o: $(O)/dump_dir
+# So does rpcrdma-run find the library that it preloads.
+PRELOAD_DIR := $(shell realpath -ms --relative-to='$(BINDIR)' '$(LIBDIR)')
+$(if $(PRELOAD_DIR),,$(error realpath finds no path from BINDIR ($(BINDIR)) to LIBDIR ($(LIBDIR))))
+$(shell echo '$(PRELOAD_DIR)' | cmp -s - $(O)/preload_dir || echo '$(PRELOAD_DIR)' >$(O)/preload_dir)
+$(O)/tirpc/run/run_main.o: override CPPFLAGS += -DPRELOAD_DIR='"$(PRELOAD_DIR)"'
+$(O)/tirpc/run/run_main.o: $(O)/preload_dir
 PC_DIRS := $(PREFIX) $(LIBDIR) $(INCLUDEDIR) $(VERBS_LIBS)
 $(shell echo '$(PC_DIRS)' | cmp -s - $(O)/pc_dirs || echo '$(PC_DIRS)' >$(O)/pc_dirs)
 endif
@@ -285,6 +292,8 @@ INSTALLS := \
 	644:$(B)/librpcrdma.a:$(LIBDIR)/librpcrdma.a \
 	755:$(B)/librpcrdma_tirpc.so:$(LIBDIR)/librpcrdma_tirpc.so.$(VERSION) \
 	644:$(B)/librpcrdma_tirpc.a:$(LIBDIR)/librpcrdma_tirpc.a \
+	755:$(B)/librpcrdma-preload.so:$(LIBDIR)/librpcrdma-preload.so \
+	755:$(B)/rpcrdma-run:$(BINDIR)/rpcrdma-run \
 	644:$(B)/leat.pc:$(LIBDIR)/pkgconfig/leat.pc \
 	644:$(B)/rpcrdma.pc:$(LIBDIR)/pkgconfig/rpcrdma.pc \
 	644:$(B)/rpcrdma-tirpc.pc:$(LIBDIR)/pkgconfig/rpcrdma-tirpc.pc \

@@ -194,7 +194,7 @@ $(INTEROP_PROGS): %: %.o $(HOUSE)
 
 # ---- running -------------------------------------------------------------------------------------
 
-TEST_ENV = O=$(O) LEATD=$(OUT)/leatd LEAT=$(OUT)/leat EXAMPLES=$(OUT)/examples CC="$(CC)" CXX="$(CXX)" INC="$(INC)"
+TEST_ENV = O=$(O) RUN_PROGRAM=$(OUT)/rpcrdma-run LEATD=$(OUT)/leatd LEAT=$(OUT)/leat EXAMPLES=$(OUT)/examples CC="$(CC)" CXX="$(CXX)" INC="$(INC)"
 # Seconds for one program: enough for any on a slow machine, since it is for what hangs; programs at once: more
 # than the two processors of a small machine, since a test waits for about half of its time.
 TEST_TIMEOUT ?= 1200
@@ -273,6 +273,6 @@ run-cov: tests
 	$(Q)llvm-cov report $(OUT)/leatd $(patsubst %,-object %,$(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS)) \
 		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
 
-LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(HANDLE_SRCS) $(PRELOAD_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
+LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(HANDLE_SRCS) $(PRELOAD_SRCS) $(RUN_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
 ALL_SRCS := $(LIB_SRCS) $(DUMP_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) $(HOSTILE_SRCS) tests/tumble/tumble.c \
 	tests/powercut/powercut.c

@@ -85,6 +85,8 @@ flags() { pkg-config "$@" | sed -E "s,-I/usr/include( |$),-I$root/include\1,; s,
 [ "$(LD_LIBRARY_PATH=$root/lib "$work/shared")" = "$("$work/static")" ] || fail 'versions differ'
 LD_LIBRARY_PATH=$root/lib "$work/rpc" || fail 'librpcrdma.so'
 LD_LIBRARY_PATH=$root/lib "$work/handle" || fail 'librpcrdma_tirpc.so'
+"$root/bin/rpcrdma-run" -- cat /proc/self/maps >"$work/out" || fail 'rpcrdma-run'
+grep -q " $root/lib/librpcrdma-preload.so\$" "$work/out" || fail 'rpcrdma-run does not preload the installed library'
 readelf -d "$root/lib/librpcrdma.so" | grep -q NODELETE || fail 'librpcrdma.so can be unloaded below its threads'
 [ "$("$root/bin/leat" --version)" = "leat $("$work/static")" ] || fail 'leat --version'
 "$root/bin/leat" dump tests/vectors/kernel-session.pcap | grep -q ' REPLY ' || fail 'leat dump'

@@ -265,6 +265,11 @@ static void programs(void **state)
 	assert_int_equal(n, 7);
 	assert_int_equal(rt_program_find("100000", "/nonexistent", &n), 0);
 	assert_int_equal(n, 100000);
+	assert_int_equal(rt_program_find("0x2004ABcd", "/nonexistent", &n), 0);
+	assert_int_equal(n, 0x2004abcd);
+	assert_int_equal(rt_program_find("0x", "/nonexistent", &n), -ENOENT);
+	assert_int_equal(rt_program_find("0x2004abcde", "/nonexistent", &n), -ENOENT);
+	assert_int_equal(rt_program_find("0x2004abcg", "/nonexistent", &n), -ENOENT);
 	assert_int_equal(rt_program_find("old", path, &n), -ENOENT);
 	assert_int_equal(rt_program_find("#", path, &n), -ENOENT);
 	assert_int_equal(rt_program_find("broken", path, &n), -ENOENT);

@@ -8,6 +8,7 @@
  * Threads:    Any.
  * Errors:     The first bad line ends it, with its number; nothing is returned then.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,22 @@ int rt_urls_parse(const char *list, struct rt_urls *ret, char why[RT_WHY_BYTES])
 	return 0;
 }
 
+/* "0x20000099", as in an .x file */
+static bool is_hex(const char *word, uint32_t *ret)
+{
+	uint32_t n = 0;
+
+	if (word[0] != '0' || (word[1] != 'x' && word[1] != 'X') || !word[2] || strlen(word) > 10)
+		return false;
+	for (word += 2; *word; word++) {
+		if (!isxdigit((unsigned char)*word))
+			return false;
+		n = n << 4 | (uint32_t)(isdigit((unsigned char)*word) ? *word - '0' : (*word | 0x20) - 'a' + 10);
+	}
+	*ret = n;
+	return true;
+}
+
 int rt_program_find(const char *word, const char *path, uint32_t *ret)
 {
 	char *text, why[RT_WHY_BYTES];
@@ -74,9 +91,9 @@ int rt_program_find(const char *word, const char *path, uint32_t *ret)
 	size_t bytes;
 	int rc = -ENOENT;
 
-	if (rt_text_number(word, UINT32_MAX, ret))
+	if (rt_text_number(word, UINT32_MAX, ret) || is_hex(word, ret))
 		return 0;
-	if (*word >= '0' && *word <= '9' && !strpbrk(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"))
+	if (!word[strspn(word, "0123456789")])
 		return -EINVAL;
 	t = malloc(sizeof(*t));
 	if (!t || rt_text_read(path, &text, &bytes, why)) {

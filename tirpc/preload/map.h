@@ -94,7 +94,7 @@ must_check int rt_urls_parse(const char *list, struct rt_urls *ret, char why[RT_
 /** rt_max_parse - parses max_bytes: 4K to 64M; Return: 0, or -EINVAL with @why */
 must_check int rt_max_parse(const char *text, size_t *ret, char why[RT_WHY_BYTES]);
 
-/** rt_program_find - returns the number of a program: a number, or a name or alias of /etc/rpc
+/** rt_program_find - returns the number of a program: a number, decimal or 0x, or a name or alias of /etc/rpc
  * @path: of /etc/rpc
  *
  * Return: 0; -ENOENT: there is no such name; -EINVAL: not a number of a program.
