@@ -55,6 +55,7 @@ void rt_cl_start(struct rt_call *c)
 	struct rpcrdma_call *call = &c->call;
 	int rc;
 
+	call->no_resend = !c->handle->resend;
 	call->cred = &c->cred;
 	call->verf = &c->verf;
 	call->encode = (xdrproc_t)put_args;
