@@ -111,6 +111,8 @@ struct rpcrdma_svc_attr {
 	uint32_t stall_ms;       /* limit for a peer that makes no progress with a transfer in flight; 0: 20000 */
 	bool no_remote_inv;      /* never send Send-With-Invalidate */
 	bool srq;                /* connections of an engine share their receives, if the device supports it */
+	bool whole_calls;        /* svc_ops.call runs when all of a call is in memory, the payload of a Read chunk
+	                          * included. Calls wait in order for this memory, which is the pool's */
 	const struct rpcrdma_lab *lab; /* measurements and tests (rpcrdma_lab.h); NULL: none */
 };
 
@@ -174,6 +176,26 @@ struct rpcrdma_req {
  * will run again with the same req.
  */
 int rpcrdma_req_decode(struct rpcrdma_req *req, xdrproc_t decode, void *args);
+
+/* Arguments that are not decoded. */
+struct rpcrdma_args {
+	const void *bytes;      /* in XDR, as the peer sent them, @len */
+	size_t len;
+	bool reduced;           /* payload is at the caller: rpcrdma_req_pull() transfers it. False with svc_attr.whole_calls */
+	uint32_t payload_bytes; /* bytes in a Read chunk, maybe with their pad; 0: none */
+	size_t payload_pos;     /* their position in the arguments */
+};
+
+/** rpcrdma_req_args_bytes - returns the arguments as bytes, instead of rpcrdma_req_decode()
+ * They do not change until the req is ended. Until then any thread may read them. May be called repeatedly.
+ *
+ * The library does not know the argument of a Read chunk. The caller checks that an argument of @payload_bytes begins at
+ * @payload_pos.
+ *
+ * Return: 0; -EAGAIN: not received completely; svc_ops.call will run again with the same req (not with
+ * svc_attr.whole_calls); -EBADMSG: malformed (reply with RPCRDMA_GARBAGE_ARGS).
+ */
+int rpcrdma_req_args_bytes(struct rpcrdma_req *req, struct rpcrdma_args *ret);
 
 /** rpcrdma_req_conn_alive - false: the connection is lost, the reply cannot be delivered */
 bool rpcrdma_req_conn_alive(const struct rpcrdma_req *req);
@@ -272,9 +294,31 @@ enum rpcrdma_accept_stat { /* RFC 5531 section 9 */
 void rpcrdma_req_reply(struct rpcrdma_req *req, xdrproc_t encode, const void *res,
 		       void (*done)(void *arg), void *arg);
 
-/** rpcrdma_req_reply_bytes - replies with success and results that are encoded already
+/* Results that are encoded already: bytes in XDR in pieces of memory, one after the other. */
+struct rpcrdma_results {
+	const struct iovec *iov; /* without the pad of the payload; array and memory are valid until done */
+	int iovcnt;
+	int payload;             /* first entry of the payload, behind its length or count; ... */
+	int payload_cnt;         /* ... number of its entries; 0: no payload */
+};
+
+/** rpcrdma_req_reply_parts - replies with success and results that are encoded already
+ * Their payload is written to the Write chunk, if the caller provides one. Otherwise it is part of the reply: inline, in the
+ * Reply chunk, or in the stream.
+ *
+ * Chunks are written directly from memory of rpcrdma_mem_alloc() or rpcrdma_mem_register() of the domain, except small
+ * pieces. Other memory is copied through a buffer of the pool, at most 1 MiB at a time. Over TCP nothing is copied but into
+ * the socket.
+ *
+ * If the reply is too long for the caller, it becomes ERR_CHUNK (RDMA). It becomes SYSTEM_ERR if it is longer than
+ * RPCRDMA_CALL_BYTES_MAX, or if the bytes before or without the payload are no multiple of 4.
+ */
+void rpcrdma_req_reply_parts(struct rpcrdma_req *req, const struct rpcrdma_results *results, void (*done)(void *arg),
+			     void *arg);
+
+/** rpcrdma_req_reply_bytes - replies with success and results that are encoded already, in one piece and without payload
  * @results: @bytes in XDR, a multiple of 4; valid until @done
- * Other lengths become SYSTEM_ERR. Results with a payload that moves by chunk need rpcrdma_req_reply().
+ * Otherwise as rpcrdma_req_reply_parts().
  */
 void rpcrdma_req_reply_bytes(struct rpcrdma_req *req, const void *results, size_t bytes, void (*done)(void *arg),
 			     void *arg);

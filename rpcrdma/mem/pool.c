@@ -522,7 +522,8 @@ static struct rr_pool_segment *first_free(const struct list *segments)
 	return c && c->nfree ? c : NULL;
 }
 
-/* In an arena a new segment costs nothing, and begins at the lowest free address: free ones must not split the memory. */
+/* In an arena a new segment costs nothing, and begins at the lowest free address: free ones must not split the memory.
+ * Return: NULL: none is free */
 static struct rr_pool_segment *free_long(const struct rr_pool *pool, size_t bytes)
 {
 	list_for_each_safe(n, &pool->segments[RR_POOL_LISTS - 1]) {

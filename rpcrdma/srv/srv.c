@@ -382,6 +382,7 @@ void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c)
 	r->mems = NULL;
 	r->placed = NULL;
 	r->res_by_chunk = false;
+	r->chunk_at = r->chunk_bytes = 0;
 }
 
 int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
@@ -412,7 +413,7 @@ int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
 	r->pub.verf_flavor = r->call.verf.flavor;
 	r->pub.verf_len = r->call.verf.len;
 	r->pub.verf_body = r->call.verf.body;
-	r->args.pos = (size_t)(g.at - (const uint8_t *)msg);
+	r->args.pos = r->args_at = (size_t)(g.at - (const uint8_t *)msg);
 	TRACE3(req_call, r, r->pub.xid, r->pub.proc);
 	c->svc->ops.call(c->ctx, &r->pub);
 	return 0;
@@ -470,6 +471,43 @@ void rr_req_back(struct rr_req *r)
 	rr_conn_unhold(c);
 }
 
+/* Encodes results that are encoded already, except their payload. Return: false: too little space */
+static bool put_results(const struct rr_results *x, struct rr_stream *s)
+{
+	if (x->bytes > s->cap - s->pos)
+		return false;
+	for (unsigned i = 0; i < x->cnt; i++) {
+		if (i == x->first && x->n) {
+			s->has_payload = true;
+			s->payload = (struct rpcrdma_payload){ .length = x->payload_bytes,
+							       .iov = (struct iovec *)(uintptr_t)&x->iov[i],
+							       .iovcnt = (int)x->n };
+			s->payload_pos = s->pos;
+			i += x->n;
+		}
+		if (i < x->cnt && x->iov[i].iov_len) {
+			memcpy(s->buf + s->pos, x->iov[i].iov_base, x->iov[i].iov_len);
+			s->pos += x->iov[i].iov_len;
+		}
+	}
+	return true;
+}
+
+size_t rr_reply_rpc_bytes(const struct rr_req *r)
+{
+	return RR_RPC_REPLY_HDR_BYTES + round_up4((size_t)r->verf.len);
+}
+
+void rr_reply_put_rpc(const struct rr_req *r, void *buf, size_t bytes)
+{
+	const struct rr_rpc_reply head = { .xid = r->pub.xid, .stat = RR_ACCEPTED, .accept = RR_SUCCESS, .verf = r->verf };
+	struct wire_put p;
+
+	wire_put_init(&p, buf, bytes);
+	rr_rpc_put_reply(&p, &head);
+	assert(wire_put_ok(&p) && wire_put_len(&p) == bytes);
+}
+
 int rr_reply_head(const struct rr_req *r, const struct rr_reply *a, struct rr_stream *s, void *buf,
 		   size_t cap, size_t *ret_len)
 {
@@ -506,6 +544,12 @@ int rr_reply_head(const struct rr_req *r, const struct rr_reply *a, struct rr_st
 		return -EMSGSIZE;
 	rr_stream_encode(s, buf, cap);
 	s->pos = wire_put_len(&p);
+	if (a->kind == RR_CONTENT_RESULTS && !a->encode) {
+		if (!put_results(&r->results, s))
+			return -EMSGSIZE;
+		*ret_len = rr_stream_len(s);
+		return 0;
+	}
 	if (a->kind == RR_CONTENT_RESULTS &&
 	    !((bool_t(*)(XDR *, void *))a->encode)(&s->xdr, (void *)(uintptr_t)a->res))
 		return s->overflow ? -EMSGSIZE : -EINVAL;
@@ -528,6 +572,30 @@ static struct rr_req *req_of(const struct rpcrdma_req *req)
 int rpcrdma_req_decode(struct rpcrdma_req *req, xdrproc_t decode, void *args)
 {
 	return req->conn->ops->decode(req_of(req), decode, args);
+}
+
+int rpcrdma_req_args_bytes(struct rpcrdma_req *req, struct rpcrdma_args *ret)
+{
+	struct rr_req *r = req_of(req);
+	struct rr_stream *s = &r->args;
+	int rc = req->conn->ops->whole(r);
+
+	if (rc)
+		return rc;
+	if (r->chunk_bytes && r->chunk_at < r->args_at)
+		return -EBADMSG;
+	*ret = (struct rpcrdma_args){ .bytes = s->buf + r->args_at,
+				      .len = s->cap - r->args_at,
+				      .payload_bytes = r->chunk_bytes,
+				      .payload_pos = r->chunk_bytes ? r->chunk_at - r->args_at : 0,
+				      .reduced = r->chunk_bytes && s->away == RR_AWAY_CHUNK };
+	if (!ret->reduced || s->has_payload)
+		return 0;
+	/* for rpcrdma_req_pull(): the chunk is the payload, whatever it is to the service */
+	rr_count(req->engine, bytes_in, r->chunk_bytes);
+	s->has_payload = s->chunk_used = true;
+	s->payload.length = r->chunk_bytes;
+	return 0;
 }
 
 bool rpcrdma_req_conn_alive(const struct rpcrdma_req *req)
@@ -592,10 +660,38 @@ void rpcrdma_req_reply(struct rpcrdma_req *req, xdrproc_t encode, const void *re
 	reply(req, &a, done, arg);
 }
 
-static bool_t put_bytes(XDR *xdrs, const struct iovec *bytes)
+/* Checks the pieces of results, and sums them up. Return: false: they are no results */
+static bool sum_results(const struct rpcrdma_results *in, struct rr_results *ret)
 {
-	return bytes->iov_len % 4 == 0 && bytes->iov_len <= UINT32_MAX &&
-	       xdr_opaque(xdrs, bytes->iov_base, (u_int)bytes->iov_len);
+	size_t sum = 0, payload = 0;
+
+	*ret = (struct rr_results){ .iov = in->iov, .cnt = (unsigned)in->iovcnt };
+	if (in->iovcnt < 0 || in->payload < 0 || in->payload_cnt < 0 || in->payload > in->iovcnt - in->payload_cnt)
+		return false;
+	ret->first = (unsigned)in->payload;
+	ret->n = (unsigned)in->payload_cnt;
+	for (unsigned i = 0; i < ret->cnt; i++) {
+		bool is_payload = i >= ret->first && i < ret->first + ret->n;
+
+		if (in->iov[i].iov_len > RPCRDMA_CALL_BYTES_MAX - sum)
+			return false;
+		sum += in->iov[i].iov_len;
+		payload += is_payload ? in->iov[i].iov_len : 0;
+		ret->before += i < ret->first ? in->iov[i].iov_len : 0;
+	}
+	ret->bytes = sum - payload;
+	ret->payload_bytes = (uint32_t)payload;
+	return ret->bytes % 4 == 0 && (!ret->n || ret->before % 4 == 0);
+}
+
+void rpcrdma_req_reply_parts(struct rpcrdma_req *req, const struct rpcrdma_results *results, void (*done)(void *arg),
+			     void *arg)
+{
+	struct rr_reply a = { .kind = RR_CONTENT_RESULTS };
+
+	if (!sum_results(results, &req_of(req)->results))
+		a = (struct rr_reply){ .kind = RR_CONTENT_ERROR, .stat = RR_SYSTEM_ERR };
+	reply(req, &a, done, arg);
 }
 
 void rpcrdma_req_reply_bytes(struct rpcrdma_req *req, const void *results, size_t bytes, void (*done)(void *arg),
@@ -604,7 +700,7 @@ void rpcrdma_req_reply_bytes(struct rpcrdma_req *req, const void *results, size_
 	struct rr_req *r = req_of(req);
 
 	r->bytes = (struct iovec){ .iov_base = (void *)(uintptr_t)results, .iov_len = bytes };
-	rpcrdma_req_reply(req, (xdrproc_t)put_bytes, &r->bytes, done, arg);
+	rpcrdma_req_reply_parts(req, &(struct rpcrdma_results){ .iov = &r->bytes, .iovcnt = 1 }, done, arg);
 }
 
 int rpcrdma_req_set_verf(struct rpcrdma_req *req, uint32_t flavor, const void *body, uint32_t bytes)

@@ -114,6 +114,7 @@ const struct rr_conn_ops rr_rconn_ops = {
 	.owed = conn_owed,
 	.tick = rr_srv_credit_tick,
 	.decode = rr_srv_decode,
+	.whole = rr_srv_whole,
 	.pull = rr_srv_pull,
 	.place = rr_srv_place,
 	.reply = rr_srv_reply,

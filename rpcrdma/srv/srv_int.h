@@ -4,7 +4,8 @@
  * srv_int.h - internal structures and functions of the responder: connections and requests
  *
  * Operation:  srv.c      listeners, life cycle of a connection, public functions
- *             srv_recv.c receives a message: check, parse, pull a long call, deliver it to the service
+ *             srv_recv.c receives a message: check, parse, deliver it to the service
+ *             srv_long.c pulls a call that is longer than its message
  *             srv_rw.c   pull, place, sink: moves payload between buffers and the peer's memory
  *             srv_send.c sends the reply in its form and ends the request
  *             srv_credit.c number of calls that a connection may have outstanding
@@ -103,18 +104,31 @@ struct rpcrdma_conn {
 struct rr_reply {
 	enum { RR_CONTENT_RESULTS, RR_CONTENT_ERROR, RR_CONTENT_AUTH, RR_CONTENT_MISMATCH,
 	       RR_CONTENT_REJECT, RR_CONTENT_NONE } kind;
-	xdrproc_t encode;
+	xdrproc_t encode; /* NULL: the results of the request are encoded already: rr_req.results */
 	const void *res;
 	uint32_t stat, low, high, why;
+};
+
+/* Results that are encoded already: rpcrdma_req_reply_parts() has checked them. */
+struct rr_results {
+	const struct iovec *iov;
+	unsigned cnt;
+	unsigned first, n;         /* entries of the payload */
+	size_t bytes;              /* of the other entries ... */
+	size_t before;             /* ... and of those before the payload */
+	uint32_t payload_bytes;
 };
 
 struct rr_req {
 	struct rpcrdma_req pub;
 	struct list link;          /* conn->free_reqs, or a queue of the transport */
 	struct rr_stream args;     /* over the message */
+	size_t args_at;            /* the arguments begin there */
+	uint32_t chunk_at, chunk_bytes; /* payload that came in a Read chunk, and belongs there; 0 bytes: none */
 	struct rr_rpc_call call;
 	struct rr_auth verf;       /* of the reply */
 	struct iovec bytes;        /* rpcrdma_req_reply_bytes() */
+	struct rr_results results; /* rpcrdma_req_reply_parts() */
 	bool ended;
 	struct rr_req_mem *mems;   /* srv_mem.c: the service's own memory in its transfers */
 	struct rpcrdma_xfer *placed; /* pieces that are sent with the reply, by offset */
@@ -136,6 +150,9 @@ struct rr_conn_ops {
 	void (*tick)(struct rpcrdma_conn *c);
 	/* Prepares req->args for one decoding pass after the RPC header; -EAGAIN as documented. */
 	int (*decode)(struct rr_req *r, xdrproc_t decode, void *args);
+	/* Return: 0: the whole message is in memory, except payload in a Read chunk; -EAGAIN: it will be delivered
+	 * again with it; -EBADMSG: that is impossible */
+	int (*whole)(struct rr_req *r);
 	int (*pull)(struct rr_req *r, struct rpcrdma_xfer *p);
 	/* the piece lies within pub.room */
 	int (*place)(struct rr_req *r, struct rpcrdma_xfer *p);
@@ -221,6 +238,12 @@ void rr_req_back(struct rr_req *r);
  * claim more payload than the service has placed */
 must_check int rr_reply_head(const struct rr_req *r, const struct rr_reply *a, struct rr_stream *s,
 			      void *buf, size_t cap, size_t *ret_len);
+
+/** rr_reply_rpc_bytes - returns the size of the RPC header of an accepted reply */
+size_t rr_reply_rpc_bytes(const struct rr_req *r);
+
+/** rr_reply_put_rpc - encodes the RPC header of a reply with success, rr_reply_rpc_bytes() */
+void rr_reply_put_rpc(const struct rr_req *r, void *buf, size_t bytes);
 
 /* srv_buf.c: memory of a connection, by zone */
 /** rr_conn_buf_get - as rr_buf_get(), within the connection's own memory, or its share of the pool */

@@ -3,7 +3,7 @@
  *
  * srv_rdma.h - the responder over a fabric: connections, requests, transfers
  *
- *   srv_cm.c  accept      srv_recv.c  receive      srv_rw.c  payload      srv_send.c  reply
+ *   srv_cm.c  accept      srv_recv.c  receive      srv_long.c  long calls    srv_rw.c  payload    srv_send.c  reply
  *   srv_credit.c  number of outstanding calls
  */
 #ifndef RR_SRV_RDMA_H
@@ -62,6 +62,21 @@ struct rr_rconn {
 	struct rr_srv_mode *mode; /* another way of moving data, or NULL (nearly always) */
 };
 
+/* Results that srv_parts.c writes to the chunks of a call, and how far it is. */
+struct rr_out {
+	bool begun;
+	bool placed;                  /* the payload is written to the Write chunk ... */
+	bool both;                    /* ... and then the message to the Reply chunk */
+	bool message;                 /* now the message; false: the payload */
+	unsigned source;              /* piece that is being written, ... */
+	size_t at;                    /* ... from this byte on */
+	uint32_t to;                  /* within the chunk */
+	size_t filled;                /* bytes of reply_buf that Writes use */
+	size_t step;                  /* bytes and ... */
+	unsigned writes;              /* ... Writes of this step */
+	struct rpcrdma_xfer piece;    /* last Write of a step */
+};
+
 struct rr_rreq {
 	struct rr_req base;
 	struct rr_recv_ctx *rc;       /* holds the message; NULL once reposted */
@@ -71,13 +86,20 @@ struct rr_rreq {
 	struct rpcrdma_xfer *pulls, **pulls_tail;
 	uint32_t pulled;              /* bytes of the first piece for which Reads are posted */
 	struct list puller;           /* conn->pullers */
-	struct rpcrdma_buf *call_buf; /* a long call */
-	struct rpcrdma_xfer call_piece;
+	/* a call that is longer than its message: srv_long.c */
+	struct rpcrdma_buf *call_buf;
+	size_t call_bytes;            /* ... in it */
+	uint32_t call_at;             /* bytes of its chunks for which Reads are posted */
+	struct rpcrdma_xfer call_piece, item_piece; /* a part of the position-zero chunk; of the payload's */
+	const uint8_t *msg;           /* message in the receive buffer */
+	size_t msg_len;
+	bool joined;                  /* the payload of its Read chunk is in call_buf too */
 	struct rpcrdma_buf *reply_buf;/* a long reply, or payload that must be copied into a buffer */
 	struct rpcrdma_buf_waiter waiter;
 	struct rpcrdma_msg end_msg;
 	struct rr_rw *held;           /* Writes that are posted in one chain with the reply */
 	struct rr_reply reply;      /* kept while it waits for a buffer */
+	struct rr_out out;
 	struct rpcrdma_buf *send_buf;
 	struct rr_post post;
 	struct rr_wr send_wr;
@@ -121,6 +143,23 @@ extern const struct rr_ep_ops rr_rconn_ep_ops;
 /* srv_recv.c */
 /** rr_srv_recv - rr_ep_ops.recv of a responder: checks a message and delivers its request */
 void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc);
+
+/** rr_srv_deliver - hands a checked call to the service, or refuses it: its RPC message is @len bytes at @msg */
+void rr_srv_deliver(struct rr_rreq *rr, uint8_t *msg, size_t len);
+
+/** rr_srv_forget - recycles a request that the service never received, and reposts its receive */
+void rr_srv_forget(struct rr_rreq *rr);
+
+/** rr_srv_whole - rr_conn_ops.whole */
+int rr_srv_whole(struct rr_req *r);
+
+/* srv_long.c */
+/** rr_srv_call_bytes - returns the size of the buffer that a call needs beyond its message of @msg_len bytes; 0: none */
+uint64_t rr_srv_call_bytes(const struct rr_rreq *rr, size_t msg_len);
+
+/** rr_srv_pull_call - pulls such a call, and then delivers it; it waits for memory
+ * @msg, @len: the message in the receive buffer */
+void rr_srv_pull_call(struct rr_rreq *rr, const uint8_t *msg, size_t len);
 
 /** rr_srv_decode - rr_conn_ops.decode; Return: 0; -EBADMSG: the arguments do not decode, or a chunk matches none */
 int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args);
@@ -206,6 +245,20 @@ must_check int rr_srv_write_reply(struct rr_rreq *rr, void *msg, size_t len);
 /** rr_srv_gather - copies payload to @to: from the placed pieces, or from the service's iov */
 void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to);
 void rr_srv_reply(struct rr_req *r, const struct rr_reply *a);
+
+/** rr_srv_resume_reply - continues a reply whose Writes have ended; @err: the connection is lost */
+void rr_srv_resume_reply(struct rr_rreq *rr, int err);
+
+/* srv_parts.c */
+/** rr_srv_parts_begin - begins to write the results to the chunks of the call, which are large enough
+ * @placed: their payload to the Write chunk
+ * @message: the message to the Reply chunk */
+void rr_srv_parts_begin(struct rr_rreq *rr, bool placed, bool message);
+
+/** rr_srv_parts_write - posts more Writes
+ * Return: 0: all are posted; -EINPROGRESS: rr_srv_resume_reply() follows; -ENOBUFS: wait for memory of RR_ZONE_REPLIES, and
+ * call again; -ENOMEM; errors of the device */
+must_check int rr_srv_parts_write(struct rr_rreq *rr);
 
 /** rr_srv_send_error - sends RDMA_ERROR for a message that became no request; reposts @rc
  * @counted: rr_credit_account_call() counted the message as a call */

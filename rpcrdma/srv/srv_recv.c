@@ -5,7 +5,7 @@
  *
  * Operation:  Two passes over untrusted bytes: rr_hdr_decode() bounds-checks the header and its lists,
  *             rr_chunk_check_*() checks the chunks. After that a long call (position-zero Read chunk)
- *             is pulled into a buffer. The result is an RPC message in one contiguous piece; its
+ *             is pulled into a buffer (srv_long.c). The result is an RPC message in one contiguous piece; its
  *             reduced argument may be missing.
  *
  *                 drop          under 8 bytes; RDMA_DONE, RDMA_ERROR; an unsolicited reply
@@ -48,12 +48,13 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 	rr->pulls_tail = &rr->pulls;
 	rr->pulled = 0;
 	list_init(&rr->puller);
-	rr->counted = false;
+	rr->counted = rr->joined = false;
 	rr->call_buf = rr->reply_buf = NULL;
 	rr->held = NULL;
 	rr->send_buf = NULL;
 	rr->ops_out = 0;
 	rr->ntokens = 0;
+	rr->out.begun = false;
 	return rr;
 }
 
@@ -67,9 +68,12 @@ void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep)
 	}
 }
 
-/* For a request that the service never received. If the call's own pull just ended, ops_out still counts it. */
-static void forget_request(struct rr_rreq *rr)
+/* If the call's own pull just ended, ops_out still counts it. */
+void rr_srv_forget(struct rr_rreq *rr)
 {
+	if (rr->rc)
+		rr_ep_repost(rr->rc);
+	rr->rc = NULL;
 	rr->base.ended = true;
 	if (!rr->ops_out)
 		rr_srv_release(rr);
@@ -83,69 +87,23 @@ static void refuse_request(struct rr_rreq *rr, enum rr_err err)
 
 	rr->rc = NULL;
 	rr_srv_send_error(c, rc, rr->hdr.xid, rr->hdr.vers, err, rr->counted);
-	forget_request(rr);
+	rr_srv_forget(rr);
 }
 
-static void deliver(struct rr_rreq *rr, uint8_t *msg, size_t len)
+void rr_srv_deliver(struct rr_rreq *rr, uint8_t *msg, size_t len)
 {
 	struct rr_req *r = &rr->base;
 
 	rr_srv_facts(rr);
-	if (rr->reads.has_item)
+	r->chunk_at = rr->reads.item_position;
+	r->chunk_bytes = rr->reads.item_bytes;
+	if (rr->reads.has_item && !rr->joined)
 		rr_stream_decode_chunk(&r->args, msg, len, rr->reads.item_position,
 				       rr->reads.item_bytes);
 	else
 		rr_stream_decode(&r->args, msg, len);
 	if (rr_req_deliver(r, msg, len))
 		refuse_request(rr, RR_ERR_CHUNK);
-}
-
-/* ---- long calls ---- */
-
-static void on_long_pulled(struct rpcrdma_xfer *p, int err)
-{
-	struct rr_rreq *rr = container_of(p, struct rr_rreq, call_piece);
-
-	if (err) {
-		rr_ep_repost(rr->rc);
-		rr->rc = NULL;
-		forget_request(rr);
-		return;
-	}
-	deliver(rr, rr->call_buf->addr, rr->reads.pzrc_bytes);
-}
-
-static void pull_long(struct rr_rreq *rr)
-{
-	struct rr_rconn *c = rr_rreq_conn(rr);
-	int rc = rr_conn_buf_get(&c->base, RR_ZONE_CALLS, rr->reads.pzrc_bytes, &rr->call_buf);
-
-	if (rc == -ENOBUFS && !c->base.dead) {
-		rr_conn_buf_wait(&c->base, RR_ZONE_CALLS, &rr->waiter);
-		return;
-	}
-	if (!rc) {
-		rr->call_piece = (struct rpcrdma_xfer){ .buf = rr->call_buf,
-							 .len = rr->reads.pzrc_bytes,
-							 .done = on_long_pulled,
-							 .req = &rr->base.pub };
-		rc = rr_srv_read(rr, &rr->call_piece);
-	}
-	if (!rc) {
-		rr_count(c->base.engine, long_calls, 1);
-		return;
-	}
-	/* No memory. ERR_CHUNK would be final for the client. Closing the connection makes the client send the call
-	 * again on the next one. */
-	rpcrdma_conn_close(&c->base);
-	rr_ep_repost(rr->rc);
-	rr->rc = NULL;
-	rr_srv_release(rr);
-}
-
-static void on_buf(struct rpcrdma_buf_waiter *w)
-{
-	pull_long(container_of(w, struct rr_rreq, waiter));
 }
 
 /* ---- every message ---- */
@@ -212,8 +170,8 @@ void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc)
 		return;
 	}
 	if (rr_chunk_check_reads(h, msg_len, c->base.svc->attr.call_bytes_max, &rr->reads) ||
-	    rr->reads.pzrc_bytes > rr_conn_buf_max(&c->base, RR_ZONE_CALLS) ||
-	    rr_chunk_check_writes(h, (uint64_t)RPCRDMA_BUF_MAX * 2) ||
+	    rr_srv_call_bytes(rr, msg_len) > rr_conn_buf_max(&c->base, RR_ZONE_CALLS) ||
+	    rr_chunk_check_writes(h, (uint64_t)RPCRDMA_CALL_BYTES_MAX * 2) ||
 	    (h->proc == RR_NOMSG) != rr->reads.has_pzrc || (h->proc == RR_MSG && !msg_len)) {
 		refuse_request(rr, RR_ERR_CHUNK);
 		return;
@@ -236,13 +194,11 @@ void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc)
 	rr_count(e, chunks_read, rr->reads.has_item);
 	rr_count(e, chunks_write, h->nwrites);
 	rr_count(e, chunks_reply, h->has_reply);
-	if (rr->reads.has_pzrc) {
-		rr->waiter = (struct rpcrdma_buf_waiter){ .fn = on_buf };
-		pull_long(rr);
-		return;
-	}
-	rr_count(e, inline_msgs, 1);
-	deliver(rr, rc->buf + hdr_len, msg_len);
+	rr_count(e, inline_msgs, !rr->reads.has_pzrc);
+	if (rr_srv_call_bytes(rr, msg_len))
+		rr_srv_pull_call(rr, rc->buf + hdr_len, msg_len);
+	else
+		rr_srv_deliver(rr, rc->buf + hdr_len, msg_len);
 }
 
 int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args)
@@ -253,5 +209,11 @@ int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args)
 		return -EBADMSG;
 	if (s->has_payload)
 		rr_count(r->pub.engine, bytes_in, s->payload.length);
+	return 0;
+}
+
+int rr_srv_whole(struct rr_req *r)
+{
+	(void)r; /* srv_long.c has pulled it */
 	return 0;
 }

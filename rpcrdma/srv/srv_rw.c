@@ -383,7 +383,7 @@ static uint32_t room_of(const struct rr_rreq *rr)
 void rr_srv_facts(struct rr_rreq *rr)
 {
 	struct rpcrdma_req *pub = &rr->base.pub;
-	bool args_by_chunk = rr->reads.has_item && !pub->args_local;
+	bool args_by_chunk = rr->reads.has_item && !rr->joined && !pub->args_local;
 
 	rr->base.res_by_chunk = rr_srv_has_write_chunk(rr);
 	pub->by_chunk = args_by_chunk || rr->base.res_by_chunk;

@@ -8,7 +8,7 @@
  *             then selects the form. Payload that is not placed yet is written. The receive buffer
  *             goes back to the device, so that it backs the credit in the reply (unless the reply
  *             grants fewer: srv_credit.c). The Send is posted last, in one chain with the Writes that
- *             were held back for it.
+ *             were held back for it. Results that are encoded already and long are written by srv_parts.c.
  *
  *             replied and no transfer in flight --> service's done --> free list
  * Memory:     The receive buffer and the mapped memory of the peer are released before the Send is posted.
@@ -337,6 +337,51 @@ static void give_up(struct rr_rreq *rr)
 	end_silently(rr);
 }
 
+/* Sends results that are encoded already, if they do not travel inline. Return: 0; 1: they do; -ENOBUFS: wait */
+static int try_parts(struct rr_rreq *rr, struct rr_plan_reply *plan)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	const struct rr_results *x = &rr->base.results;
+	bool placed, message;
+	struct rr_stream s;
+	size_t len = 0;
+	int rc;
+
+	plan->reply_chunk_bytes = plan->has_reply_chunk ? rr_chunk_bytes(&rr->hdr.reply) : 0;
+	plan->head_bytes = rr_reply_rpc_bytes(&rr->base) + x->bytes;
+	plan->has_payload = x->n > 0;
+	plan->payload_bytes = x->payload_bytes;
+	plan->has_write_chunk = rr_srv_has_write_chunk(rr);
+	plan->write_chunk_bytes = plan->has_write_chunk ? rr_chunk_bytes(&rr->hdr.writes[0]) : 0;
+	rr_plan_reply(plan);
+	if (plan->form == RR_REPLY_INLINE)
+		return 1;
+	if (plan->form == RR_REPLY_TOO_LONG) {
+		send_err_chunk(rr);
+		return 0;
+	}
+	placed = plan->form != RR_REPLY_LONG;
+	message = plan->form != RR_REPLY_WRITE_CHUNK;
+	if (!rr->out.begun)
+		rr_srv_parts_begin(rr, placed, message);
+	rc = rr_srv_parts_write(rr);
+	if (rc == -EINPROGRESS)
+		return 0;
+	if (!rc && !message)
+		rc = rr_reply_head(&rr->base, &rr->reply, &s, (uint8_t *)rr->send_buf->addr + plan->hdr_bytes,
+				   c->send_inline - plan->hdr_bytes, &len);
+	if (rc == -ENOBUFS && !c->base.dead)
+		return rc;
+	if (rc) {
+		give_up(rr);
+		return 0;
+	}
+	rr_count(c->base.engine, bytes_out, x->payload_bytes);
+	send_header(rr, message, placed ? x->payload_bytes : 0,
+		    !message ? 0 : plan->head_bytes + (placed ? 0 : round_up4((size_t)x->payload_bytes)), len);
+	return 0;
+}
+
 /* Return: 0, or -ENOBUFS: no pool buffer is free */
 static int try_reply(struct rr_rreq *rr)
 {
@@ -353,6 +398,12 @@ static int try_reply(struct rr_rreq *rr)
 	if (a->kind == RR_CONTENT_REJECT || plan.hdr_bytes > c->send_inline) {
 		send_err_chunk(rr);
 		return 0;
+	}
+	if (a->kind == RR_CONTENT_RESULTS && !a->encode && !c->mode) {
+		plan.has_reply_chunk = in->has_reply && rr_chunk_bytes(&in->reply) > 0;
+		rc = try_parts(rr, &plan);
+		if (rc <= 0)
+			return rc;
 	}
 	if (in->has_reply)
 		plan.reply_chunk_bytes = MIN(rr_chunk_bytes(&in->reply), (uint64_t)reply_max(rr));
@@ -464,6 +515,14 @@ static void start_reply(struct rr_rreq *rr)
 		give_up(rr);
 	else if (try_reply(rr) == -ENOBUFS)
 		rr_conn_buf_wait(&c->base, RR_ZONE_REPLIES, &rr->waiter);
+}
+
+void rr_srv_resume_reply(struct rr_rreq *rr, int err)
+{
+	if (err || rr_rreq_conn(rr)->base.dead)
+		give_up(rr);
+	else
+		start_reply(rr);
 }
 
 void rr_srv_reply(struct rr_req *r, const struct rr_reply *a)

@@ -30,7 +30,8 @@ struct rr_treq {
 	bool skipping;         /* the request has ended, but not its record */
 	uint8_t *msg;          /* up to RR_TCP_WHOLE bytes, or the memory of call_buf */
 	size_t msg_cap, msg_len, msg_want;
-	struct rpcrdma_buf *call_buf; /* a longer record that the service needs completely */
+	bool all;              /* the service needs all of the record ... */
+	struct rpcrdma_buf *call_buf; /* ... and it is longer */
 	size_t total;          /* bytes of the record's fragments so far, including this one */
 	size_t left;           /* bytes of this fragment that are not read yet */
 	bool last_fragment;
@@ -114,6 +115,9 @@ void rr_treq_release(struct rr_treq *t);
  * Return: 0; -EBADMSG; -EAGAIN: the request is delivered a second time, with the whole record.
  */
 int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args);
+
+/** rr_tcp_whole - rr_conn_ops.whole */
+int rr_tcp_whole(struct rr_req *r);
 
 /** rr_tcp_pull - rr_conn_ops.pull: queues a piece, which must start where the previous one ends
  *

@@ -8,7 +8,8 @@
  *             delivered as a whole. Of a longer record only the head is delivered: the rest stays in the
  *             socket until the service pulls it, piece by piece and in order, directly into the service's
  *             buffers. If the head is too short (long arguments that are not payload), the service
- *             gets the record again as a whole. What is not pulled is skipped after the reply. A record
+ *             gets the record again as a whole. A service that requires whole calls (svc_attr.whole_calls) gets every
+ *             record only once, and whole. What is not pulled is skipped after the reply. A record
  *             may have any number of fragments; payload in several fragments is accepted before the
  *             end of the record is known.
  *
@@ -192,7 +193,7 @@ static struct rr_treq *take_request(struct rr_tconn *c)
 	rr_req_init(&t->base, &c->base);
 	c->most = MAX(c->most, c->base.reqs);
 	t->in = RR_TREQ_READING;
-	t->skipping = t->waits = false;
+	t->skipping = t->waits = t->all = false;
 	t->msg_len = t->msg_want = 0;
 	t->total = t->left = 0;
 	t->last_fragment = false;
@@ -223,6 +224,74 @@ static uint8_t *message(const struct rr_treq *t)
 	return t->call_buf ? t->call_buf->addr : t->msg;
 }
 
+/* ---- whole records ---- */
+
+/* The connection broke while the service waited for the whole record. The service gets the incomplete record, fails to
+ * decode the arguments, and ends the request. */
+static void give_up(struct rr_treq *t)
+{
+	t->in = RR_TREQ_THROUGH;
+	rr_stream_decode(&t->base.args, message(t), t->msg_len);
+	if (rr_req_deliver(&t->base, message(t), t->msg_len))
+		rr_treq_release(t);
+}
+
+/* Gets a buffer for the whole record: of its length, or of the limit if the length is not known yet. */
+static int get_call_buf(struct rr_treq *t)
+{
+	struct rpcrdma_conn *c = t->base.pub.conn;
+	size_t bytes = t->last_fragment ? t->total : c->svc->attr.call_bytes_max;
+	int rc = rr_conn_buf_get(c, RR_ZONE_CALLS, bytes, &t->call_buf);
+
+	if (rc)
+		return rc;
+	memcpy(t->call_buf->addr, t->msg, t->msg_len);
+	t->msg_want = t->total;
+	return 0;
+}
+
+static void on_call_buf(struct rpcrdma_buf_waiter *w)
+{
+	struct rr_treq *t = container_of(w, struct rr_treq, waiter);
+	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
+	int rc = c->base.dead ? -ENOTCONN : get_call_buf(t);
+
+	if (rc == -ENOBUFS) {
+		rr_conn_buf_wait(&c->base, RR_ZONE_CALLS, w);
+		return;
+	}
+	t->waits = false;
+	if (!rc) {
+		rr_tconn_kick(c);
+		return;
+	}
+	rr_tconn_die(c);
+	if (c->in == t)
+		c->in = NULL;
+	if (t->base.again)
+		give_up(t);
+	else
+		rr_treq_release(t);
+}
+
+/* Begins to read all of the record into the request's memory. Return: 0; -ENOBUFS: it waits for a buffer first;
+ * -EMSGSIZE; -ENOMEM; errors of the device */
+static int want_whole(struct rr_treq *t)
+{
+	int rc = get_call_buf(t);
+
+	if (rc && rc != -ENOBUFS)
+		return rc;
+	t->all = true;
+	t->in = RR_TREQ_READING;
+	t->waits = rc == -ENOBUFS;
+	if (t->waits) {
+		t->waiter = (struct rpcrdma_buf_waiter){ .fn = on_call_buf };
+		rr_conn_buf_wait(t->base.pub.conn, RR_ZONE_CALLS, &t->waiter);
+	}
+	return rc;
+}
+
 /* ---- records ---- */
 
 static bool is_read(const struct rr_treq *t)
@@ -242,8 +311,7 @@ static bool begin_fragment(struct rr_tconn *c, struct rr_treq *t, uint32_t mark)
 		return false;
 	if (t->in != RR_TREQ_READING)
 		return true;
-	t->msg_want = t->base.again || t->total <= RR_TCP_WHOLE ? t->total :
-								  MAX(t->msg_len, (size_t)RR_TCP_HEAD);
+	t->msg_want = t->all || t->total <= RR_TCP_WHOLE ? t->total : MAX(t->msg_len, (size_t)RR_TCP_HEAD);
 	return reserve(t, t->msg_want);
 }
 
@@ -306,6 +374,21 @@ static int deliver(struct rr_tconn *c, struct rr_treq *t)
 	return c->base.dead ? -1 : 1;
 }
 
+/* Continues with all of the record, before the service gets it. Return: as read_mark() */
+static int assemble(struct rr_tconn *c, struct rr_treq *t)
+{
+	int rc;
+
+	rr_conn_heard(&c->base);
+	rc = want_whole(t);
+	if (!rc)
+		return 1;
+	if (rc == -ENOBUFS)
+		return 0;
+	rr_tconn_die(c);
+	return -1;
+}
+
 /* Return: as read_mark() */
 static int read_message(struct rr_tconn *c, struct rr_treq *t)
 {
@@ -321,9 +404,11 @@ static int read_message(struct rr_tconn *c, struct rr_treq *t)
 		t->msg_len += (size_t)n;
 		t->left -= (size_t)n;
 	}
-	if (!is_read(t) && (t->base.again || t->total <= RR_TCP_WHOLE))
+	if (is_read(t))
+		return deliver(c, t);
+	if (t->all || t->total <= RR_TCP_WHOLE)
 		return read_mark(c);
-	return deliver(c, t);
+	return c->base.svc->attr.whole_calls ? assemble(c, t) : deliver(c, t);
 }
 
 /* ---- the bulk of a long record ---- */
@@ -438,16 +523,6 @@ void rr_treq_release(struct rr_treq *t)
 	rr_req_back(&t->base); /* may free the connection */
 }
 
-/* The connection broke while the service waited for the whole record. The service gets the incomplete record, fails to
- * decode the arguments, and ends the request. */
-static void give_up(struct rr_treq *t)
-{
-	t->in = RR_TREQ_THROUGH;
-	rr_stream_decode(&t->base.args, message(t), t->msg_len);
-	if (rr_req_deliver(&t->base, message(t), t->msg_len))
-		rr_treq_release(t);
-}
-
 static void end_reading(struct rr_tconn *c)
 {
 	struct rr_treq *t = c->in;
@@ -497,44 +572,8 @@ void rr_tconn_pump(struct rr_tconn *c)
 
 /* ---- for the service ---- */
 
-/* Gets a buffer for the whole record: of its length, or of the limit if the length is not known yet. */
-static int get_call_buf(struct rr_treq *t)
-{
-	struct rpcrdma_conn *c = t->base.pub.conn;
-	size_t bytes = t->last_fragment ? t->total : c->svc->attr.call_bytes_max;
-	int rc = rr_conn_buf_get(c, RR_ZONE_CALLS, bytes, &t->call_buf);
-
-	if (rc)
-		return rc;
-	memcpy(t->call_buf->addr, t->msg, t->msg_len);
-	t->msg_want = t->total;
-	return 0;
-}
-
-static void on_call_buf(struct rpcrdma_buf_waiter *w)
-{
-	struct rr_treq *t = container_of(w, struct rr_treq, waiter);
-	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
-	int rc = c->base.dead ? -ENOTCONN : get_call_buf(t);
-
-	if (rc == -ENOBUFS) {
-		rr_conn_buf_wait(&c->base, RR_ZONE_CALLS, w);
-		return;
-	}
-	t->waits = false;
-	if (!rc) {
-		rr_tconn_kick(c);
-		return;
-	}
-	rr_tconn_die(c);
-	if (c->in == t)
-		c->in = NULL;
-	give_up(t);
-}
-
 int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args)
 {
-	struct rr_treq *t = rr_treq_of(r);
 	struct rr_stream *s = &r->args;
 	int rc;
 
@@ -543,20 +582,27 @@ int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args)
 			rr_count(r->pub.engine, bytes_in, s->payload.length);
 		return 0;
 	}
-	if (!s->short_read || r->again || is_read(t)) /* the whole record was there */
+	if (!s->short_read) /* the whole record would not help */
 		return -EBADMSG;
-	rc = get_call_buf(t);
+	rc = rr_tcp_whole(r);
+	return rc ? rc : -EBADMSG;
+}
+
+int rr_tcp_whole(struct rr_req *r)
+{
+	struct rr_treq *t = rr_treq_of(r);
+	int rc;
+
+	if (is_read(t))
+		return 0;
+	if (r->again) /* the connection broke */
+		return -EBADMSG;
+	rc = want_whole(t);
 	if (rc && rc != -ENOBUFS)
 		return -EBADMSG;
 	r->again = true;
-	t->in = RR_TREQ_READING;
-	t->waits = rc == -ENOBUFS;
-	if (t->waits) {
-		t->waiter = (struct rpcrdma_buf_waiter){ .fn = on_call_buf };
-		rr_conn_buf_wait(r->pub.conn, RR_ZONE_CALLS, &t->waiter);
-	} else {
+	if (!rc)
 		rr_tconn_kick(rr_tconn_of(r->pub.conn));
-	}
 	return -EAGAIN;
 }
 

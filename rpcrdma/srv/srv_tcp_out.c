@@ -168,6 +168,43 @@ static int encode_head(struct rr_treq *t, const struct rr_reply *a, struct rr_st
 	return rc;
 }
 
+/* The results are sent from where they are. */
+static int add_results(struct rr_treq *t)
+{
+	const struct rr_results *x = &t->base.results;
+	size_t pad = round_up4((size_t)x->payload_bytes) - x->payload_bytes;
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < x->cnt; i++) {
+		if (x->n && i == x->first + x->n)
+			rc = add_iov(t, zeros, pad);
+		if (!rc)
+			rc = add_iov(t, x->iov[i].iov_base, x->iov[i].iov_len);
+	}
+	return !rc && x->n && x->first + x->n == x->cnt ? add_iov(t, zeros, pad) : rc;
+}
+
+static int build_parts(struct rr_treq *t)
+{
+	const struct rr_results *x = &t->base.results;
+	size_t bytes = rr_reply_rpc_bytes(&t->base);
+	int rc = head_cap(t) < 4 + bytes ? get_head(t, OUT_FIRST) : 0;
+
+	if (rc)
+		return rc;
+	put_be32(head_of(t), RR_TCP_LAST | (uint32_t)(bytes + x->bytes + round_up4((size_t)x->payload_bytes)));
+	rr_reply_put_rpc(&t->base, head_of(t) + 4, bytes);
+	t->iovcnt = t->iov_at = 0;
+	rc = add_iov(t, head_of(t), 4 + bytes);
+	if (!rc)
+		rc = add_results(t);
+	if (rc)
+		return rc;
+	rr_count(t->base.pub.engine, bytes_out, x->payload_bytes);
+	rr_count(t->base.pub.engine, bytes_copied, x->payload_bytes); /* into the socket */
+	return 0;
+}
+
 static int build(struct rr_treq *t, const struct rr_reply *a)
 {
 	uint32_t payload, pad;
@@ -261,7 +298,7 @@ void rr_tcp_reply(struct rr_req *r, const struct rr_reply *a)
 		rr_treq_end(t);
 		return;
 	}
-	rc = build(t, a);
+	rc = a->kind == RR_CONTENT_RESULTS && !a->encode ? build_parts(t) : build(t, a);
 	if (rc == -EMSGSIZE || rc == -EINVAL) {
 		struct rr_reply sorry = { .kind = RR_CONTENT_ERROR, .stat = RR_SYSTEM_ERR };
 

@@ -719,6 +719,8 @@ static void long_buffers(bool arena)
 	(void)long_get(LONGEST - 1, &b); /* the same segment, used again */
 	rpcrdma_buf_put(e, b);
 	rpcrdma_buf_put(e, c);
+	(void)long_get(5 * MIB, &b); /* not one of those */
+	rpcrdma_buf_put(e, b);
 	if (arena)
 		return;
 	rr_pool_drain(e);
