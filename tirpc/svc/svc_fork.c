@@ -290,7 +290,7 @@ bool_t rt_fork_reply(struct rt_req *r)
 	int memfd = -1, rc = 0;
 
 	if (r != to_reply || to_parent < 0) {
-		rt_svc_log("a child of fork() cannot reply to a request of its parent: reply dropped");
+		rt_svc_log("a child of fork() replied twice, or to a request of its parent: reply dropped");
 		return FALSE;
 	}
 	if (r->end.kind == RT_END_RESULTS) {
@@ -309,7 +309,6 @@ bool_t rt_fork_reply(struct rt_req *r)
 		return FALSE;
 	}
 	end_child();
-	r->req = NULL;
 	return TRUE;
 }
 
