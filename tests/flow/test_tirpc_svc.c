@@ -181,6 +181,19 @@ static void rpcrdma_svc_run_serves(void **state)
 	check_loop(rpcrdma_svc_run);
 }
 
+/* Arguments and results up to max_bytes, from libtirpc's own client in many fragments. */
+static void messages_of_any_size(void **state)
+{
+	static const u_int lengths[] = { 65535, 1 << 20, (4 << 20) + 1, (16 << 20) - 4 };
+	struct rig r = start(rpcrdma_svc_run);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		check_echo(r.url[0], lengths[i]);
+	check_echo(r.url[1], 300000);
+	assert_int_equal(rig_stop(&r), 0);
+}
+
 static void errors_of_rfc_5531(void **state)
 {
 	struct rig r = start(svc_run);
@@ -328,6 +341,7 @@ int main(void)
 		cmocka_unit_test(getreq_poll_serves),
 		cmocka_unit_test(getreq_common_serves),
 		cmocka_unit_test(rpcrdma_svc_run_serves),
+		cmocka_unit_test(messages_of_any_size),
 		cmocka_unit_test(errors_of_rfc_5531),
 		cmocka_unit_test(unregistered_program_ends),
 		cmocka_unit_test(other_flavors_are_refused),

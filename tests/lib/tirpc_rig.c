@@ -297,7 +297,7 @@ enum clnt_stat rig_call(const char *url, rpcprog_t prog, rpcvers_t vers, rpcproc
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct rpcrdma_call call = { .prog = prog, .vers = vers, .proc = proc, .encode = encode, .args = args,
-				     .decode = decode, .res = res, .reply_max = 64 << 10 };
+				     .decode = decode, .res = res, .reply_max = 512 << 10 };
 	int sock = RPC_ANYSOCK;
 	enum clnt_stat stat;
 	CLIENT *c;

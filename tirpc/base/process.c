@@ -14,7 +14,11 @@
 
 #include "base/util.h"
 #include "process.h"
+#include "rpcrdma_mem.h"
 #include "rpcrdma_tirpc.h"
+
+/* Enough for calls of RPCRDMA_CALL_BYTES_MAX (rpcrdma_domain_attr). Nothing of it is allocated before it is needed. */
+#define POOL_BYTES ((size_t)320 << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rpcrdma_domain *domain; /* of ... */
@@ -53,6 +57,7 @@ int rt_domain(size_t mem_bytes, struct rpcrdma_domain **ret)
 {
 	const struct rpcrdma_domain_attr attr = {
 		.size = sizeof(attr), .msg_bytes_max = mem_bytes ? mem_bytes : RT_MEM_BYTES,
+		.call_bytes_max = RPCRDMA_CALL_BYTES_MAX, .pool_bytes_max = POOL_BYTES,
 	};
 	pid_t self = getpid();
 	int rc = 0;

@@ -10,7 +10,8 @@
  *             1024 exactly if the kernel says that the peer is root.
  * Memory:     A connection, until on_closed(). The transport calls that when none of its requests is left.
  * Threads:    The thread that runs the engine; on_refused() any thread that runs one.
- * Errors:     No memory for a connection: the peer is refused. No memory for a request: the request is dropped.
+ * Errors:     No memory for a connection: the peer is refused. No memory for a request: the request is dropped. Arguments
+ *             longer than max_bytes, without bulk data: as if the transport had no room for them.
  * See:        RFC 5531 section 8.
  */
 #include <arpa/inet.h>
@@ -73,6 +74,11 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
+	c->client = rt_share_get(peer);
+	if (!c->client) {
+		free(c);
+		return -ENOMEM;
+	}
 	c->at = ctx;
 	set_peer(&c->peer, peer);
 	*ret_engine = rt_svc.engine;
@@ -89,7 +95,10 @@ static void on_opened(void *conn_ctx, struct rpcrdma_conn *conn)
 
 static void on_closed(void *conn_ctx)
 {
-	free(conn_ctx);
+	struct rt_conn *c = conn_ctx;
+
+	rt_share_put(c->client);
+	free(c);
 }
 
 static void on_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
@@ -107,6 +116,16 @@ static bool is_refused(const struct rpcrdma_req *req)
 	return req->cred_flavor == RPCSEC_GSS || req->cred_flavor == AUTH_DES;
 }
 
+/* Bulk data of arguments counts in addition to max_bytes, also where the peer sends it inside the message. A table does not
+ * say how long it may be: the transport's limit does. */
+static bool is_too_long(const struct rt_req *r)
+{
+	const struct rpcrdma_req *q = r->req;
+	const struct rpcrdma_bulk *row = rt_bulk_find(&r->conn->at->bulk, q->prog, q->vers, q->proc);
+
+	return r->args.len > r->conn->at->max_bytes && !(row && row->args);
+}
+
 static void on_call(void *conn_ctx, struct rpcrdma_req *req)
 {
 	struct rt_conn *c = conn_ctx;
@@ -122,21 +141,18 @@ static void on_call(void *conn_ctx, struct rpcrdma_req *req)
 		rpcrdma_req_reply_auth(req, AUTH_REJECTEDCRED, NULL, NULL);
 		return;
 	}
-	r = req->user;
-	if (!r)
-		r = rt_req_create(c, req);
+	r = rt_req_create(c, req);
 	if (!r) {
 		rpcrdma_req_drop(req, NULL, NULL);
 		return;
 	}
-	rc = rt_req_take_args(r);
-	if (rc == -EAGAIN)
-		return; /* runs again when more has arrived */
-	if (rc) {
-		rt_req_end(r, RT_END_ERROR, rc == -ENOMEM ? SYSTEM_ERR : GARBAGE_ARGS);
-		return;
-	}
-	list_add_tail(&rt_svc.queue, &r->link);
+	rc = rpcrdma_req_args_bytes(req, &r->args);
+	if (rc)
+		rt_req_end(r, RT_END_ERROR, GARBAGE_ARGS);
+	else if (is_too_long(r))
+		rt_req_end(r, RT_END_REJECT, 0);
+	else
+		list_add_tail(&rt_svc.queue, &r->link);
 }
 
 const struct rpcrdma_svc_ops rt_svc_ops = {

@@ -30,12 +30,14 @@
 #include "process.h"
 #include "svc_int.h"
 
+#define HEAD_BYTES 4096u /* more than an RPC header with the longest credential and verifier has */
 /* A program may connect long before its first call: libtirpc's TCP does not mind. */
 #define FIRST_CALL_MS 0x7fffffffu
 
 struct rt_svc rt_svc = {
 	.listens = LIST_INIT(rt_svc.listens),
 	.queue = LIST_INIT(rt_svc.queue),
+	.clients = LIST_INIT(rt_svc.clients),
 	.fd = -1,
 	.kick_fd = -1,
 };
@@ -189,6 +191,7 @@ static void close_listen(struct rt_listen *l)
 	if (l->listener)
 		rpcrdma_listener_close(l->listener);
 	list_del(&l->link);
+	rt_bulk_fini(&l->bulk);
 	free(l->url);
 	free(l);
 }
@@ -196,6 +199,15 @@ static void close_listen(struct rt_listen *l)
 int rt_svc_listen(struct rt_listen *l)
 {
 	return rpcrdma_listen(rt_svc.engine, &l->addr, &l->attr, &rt_svc_ops, l, &l->listener);
+}
+
+/* With its header. Bulk data of arguments counts in addition; a table does not say how long it may be. */
+static uint32_t longest_call(const struct rt_listen *l)
+{
+	for (size_t i = 0; i < l->bulk.nrows; i++)
+		if (l->bulk.rows[i].args)
+			return RPCRDMA_CALL_BYTES_MAX;
+	return (uint32_t)l->max_bytes + HEAD_BYTES;
 }
 
 static int open_listen(const char *url, const struct rpcrdma_tirpc_attr *attr, struct rt_listen **ret)
@@ -214,8 +226,13 @@ static int open_listen(const char *url, const struct rpcrdma_tirpc_attr *attr, s
 	if (rc)
 		goto fail;
 	l->max_bytes = attr->max_bytes;
+	rc = rt_bulk_init(&l->bulk, attr->bulk, attr->nbulk, attr->max_bytes);
+	if (rc)
+		goto fail;
 	l->attr = (struct rpcrdma_svc_attr){
 		.size = sizeof(l->attr),
+		.call_bytes_max = longest_call(l),
+		.whole_calls = true,
 		.inline_bytes = attr->inline_bytes,
 		.credits = attr->credits,
 		.conns_max = attr->conns_max,
@@ -304,6 +321,7 @@ int rpcrdma_svc_create(void (*dispatch)(struct svc_req *, SVCXPRT *), rpcprog_t 
 			return rc;
 		rt_xprt_init(&s->main, &rt_xprt_ops, s->fd);
 	}
+	s->attr.mem_bytes = MAX(s->attr.mem_bytes, a.mem_bytes);
 	rc = serve(dispatch, prog, vers, url, &a);
 	if (rc) {
 		if (first) {

@@ -4,14 +4,12 @@
  * svc_detach.c - requests that are replied to later, in any order, by any thread
  *
  * Operation:  rpcrdma_svc_detach() copies what a dispatch function has of a request into a handle of its own. A reply is
- *             encoded by the thread that makes it. Then that thread takes the place of the loop's, if that sleeps in
- *             rpcrdma_svc_run(); else it posts a message to the engine.
+ *             encoded by the thread that makes it, and sent as svc_send.c explains.
  * Memory:     The handle until rpcrdma_svc_release(); the request, with its arguments, until its reply.
  * Threads:    rpcrdma_svc_detach() in the dispatch function. A handle then belongs to one thread at a time. What the loop's
  *             thread reads of a detached request before its reply, no other thread writes.
  * Errors:     A second reply is dropped, and logged. A reply on a connection that is lost is dropped by the transport.
  */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,44 +31,7 @@ struct rt_detached {
 	} cooked;
 };
 
-/* ---- the thread of the loop ---- */
-
-static _Thread_local char me;
-static _Atomic(char *) loop;
-
-void rt_loop_enter(void)
-{
-	if (atomic_load_explicit(&loop, memory_order_relaxed) != &me)
-		atomic_store(&loop, &me);
-}
-
-bool rt_loop_is_here(void)
-{
-	return atomic_load(&loop) == &me;
-}
-
 /* ---- ends ---- */
-
-static void on_message(struct rpcrdma_msg *msg)
-{
-	rt_req_finish(container_of(msg, struct rt_req, msg));
-}
-
-/* From here on the request belongs to the thread that runs the engine. */
-static void hand_over(struct rt_req *r)
-{
-	struct rpcrdma_engine *e = rt_svc.engine;
-
-	if (rt_loop_is_here()) {
-		rt_req_finish(r);
-	} else if (rpcrdma_engine_enter(e)) {
-		rt_req_finish(r);
-		rpcrdma_engine_leave(e);
-	} else {
-		r->msg.fn = on_message;
-		rpcrdma_engine_post(e, &r->msg);
-	}
-}
 
 static bool_t detached_reply(SVCXPRT *x, struct rpc_msg *m)
 {
@@ -84,7 +45,7 @@ static bool_t detached_reply(SVCXPRT *x, struct rpc_msg *m)
 	if (!rt_req_encode(r, h, m))
 		return FALSE;
 	h->r = NULL;
-	hand_over(r);
+	rt_send(r);
 	return TRUE;
 }
 
@@ -98,7 +59,7 @@ void rpcrdma_svc_release(struct svc_req *detached)
 	r = d->h.r;
 	if (r && !rt_fork_is_child()) {
 		r->end = (struct rt_end){ .kind = r->encode_failed ? RT_END_ERROR : RT_END_DROP, .stat = SYSTEM_ERR };
-		hand_over(r);
+		rt_send(r);
 	}
 	free(d);
 }

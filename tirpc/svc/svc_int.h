@@ -29,6 +29,7 @@
 
 #include "base/list.h"
 #include "base/util.h"
+#include "bulk.h"
 #include "enc.h"
 #include "rpcrdma.h"
 #include "rpcrdma_tirpc.h"
@@ -43,6 +44,7 @@ struct rt_listen {
 	struct rpcrdma_listener *listener; /* NULL: not listening, in a child of fork() */
 	struct rpcrdma_svc_attr attr;
 	size_t max_bytes;
+	struct rt_bulk bulk;
 	struct sockaddr_storage local;   /* for xp_ltaddr; AF_UNSPEC: the URL has a host name */
 	struct list programs;            /* of struct rt_program (svc_bind.c) */
 };
@@ -58,13 +60,28 @@ struct rt_peer {
 	gid_t gids[NGRPS];               /* the first of its groups */
 };
 
+/* A user or host, however many connections it has (svc_share.c). */
+struct rt_client {
+	struct list link;
+	struct rpcrdma_client_id id;
+	unsigned refs;                   /* connections, and requests that are charged */
+	size_t bytes;                    /* of replies that it has not taken */
+};
+
 struct rt_conn {
 	struct rt_listen *at;
+	struct rt_client *client;
 	struct rpcrdma_conn *conn;
 	struct rt_peer peer;
 };
 
-enum rt_end_kind { RT_END_DROP, RT_END_RESULTS, RT_END_ERROR, RT_END_AUTH };
+enum rt_end_kind {
+	RT_END_DROP,
+	RT_END_RESULTS,
+	RT_END_ERROR,
+	RT_END_AUTH,
+	RT_END_REJECT,                   /* the message is longer than this side accepts */
+};
 
 /* How a request ends. */
 struct rt_end {
@@ -85,10 +102,13 @@ struct rt_req {
 	bool is_done;                    /* the transport has no more use for it */
 	bool encode_failed;              /* svc_sendreply() failed, and nothing else has replied so far */
 	struct list children;            /* of struct rt_child: processes that may reply */
-	const void *args;                /* XDR, in args_mem */
-	size_t args_bytes;
-	void *args_mem;
+	struct rpcrdma_args args;        /* memory of the transport */
+	struct rt_client *charged;       /* for charged_bytes; NULL: none */
+	size_t charged_bytes;
+	struct rt_wait *wait;            /* a thread waits until it is done; NULL: none */
 	struct rt_enc enc;               /* results; buf NULL: none */
+	struct iovec iov[3];             /* ... with bulk data */
+	void *item;                      /* copy of a short item; NULL: none */
 	struct rt_end end;
 	struct rpcrdma_msg msg;          /* of another thread, to the engine */
 	uint64_t small[RT_SMALL_BYTES / 8];
@@ -110,6 +130,8 @@ struct rt_svc {
 	struct list listens;
 	struct list queue;               /* of struct rt_req: received */
 	struct rt_xprt main;
+	struct list clients;             /* of struct rt_client */
+	size_t reply_bytes;              /* of all clients */
 	struct rt_req *top;              /* of the stack */
 	bool recv_failed;                /* xp_recv() returned FALSE: the xp_stat() that follows ends no request */
 	bool runs;                       /* rpcrdma_svc_run() is the loop, and arms the engine itself */
@@ -147,9 +169,6 @@ extern const struct rpcrdma_svc_ops rt_svc_ops;
 /* svc_req.c */
 /** rt_req_create - Return: NULL: no memory */
 struct rt_req *rt_req_create(struct rt_conn *c, struct rpcrdma_req *req);
-/** rt_req_take_args - takes the arguments as bytes
- * Return: 0; -EAGAIN: not received completely; -EBADMSG; -ENOMEM. */
-must_check int rt_req_take_args(struct rt_req *r);
 /** rt_req_get_args - decodes the arguments of @x's request; Return: FALSE: they do not decode */
 bool_t rt_req_get_args(struct rt_req *r, struct rt_xprt *x, xdrproc_t filter, void *args);
 /** rt_req_encode - makes the reply @m of @x's request ready, in @r->end and @r->enc; the thread that replies
@@ -177,11 +196,25 @@ static inline struct rt_xprt *rt_xprt_of(SVCXPRT *x)
 	return container_of(x, struct rt_xprt, x);
 }
 
-/* svc_detach.c */
+/* svc_send.c */
 /** rt_loop_enter - says that the calling thread runs the loop */
 void rt_loop_enter(void);
 /** rt_loop_is_here - true: the calling thread is the last that ran it */
 bool rt_loop_is_here(void);
+/** rt_send - ends a request as @r->end says, and waits until its bulk data has moved; any thread. It may be freed at once */
+void rt_send(struct rt_req *r);
+/** rt_send_done - wakes the thread that waits */
+void rt_send_done(struct rt_wait *w);
+
+/* svc_share.c */
+/** rt_share_get - Return: the client of a peer, with one more reference; NULL: no memory */
+struct rt_client *rt_share_get(const struct rpcrdma_peer *peer);
+void rt_share_put(struct rt_client *c);
+/** rt_share_charge - counts the memory of a reply that is on its way */
+void rt_share_charge(struct rt_req *r);
+void rt_share_uncharge(struct rt_req *r);
+/** rt_share_next - the first request of the queue whose client may have one more reply; it stays there; NULL: none */
+struct rt_req *rt_share_next(void);
 
 /* svc_fork.c */
 /** rt_fork_watch - from now on, children of fork() are looked after */

@@ -3,9 +3,9 @@
  *
  * svc_req.c - a request: its arguments, and the ways in which it ends
  *
- * Operation:  The arguments are taken as bytes before a dispatch function runs: svc_getargs() has to have all of them. The
- *             filter of the results runs once, in svc_sendreply() (rt_req_encode()); the transport gets bytes
- *             (rt_req_finish()).
+ * Operation:  The arguments are in memory of the transport before a dispatch function runs: svc_getargs() has to have all of
+ *             them. The filter of the results runs once, in svc_sendreply() (rt_req_encode()); the transport gets bytes, and
+ *             the place of bulk data that the table names (rt_req_finish()).
  * Memory:     A request that has ended is kept for the next call.
  * Threads:    The thread that runs the engine; rt_req_encode() and rt_req_get_args() the one that serves the request.
  * Errors:     Results that do not encode leave the request as it was: a program then calls svcerr_systemerr(). If it does
@@ -53,12 +53,13 @@ static void free_enc(struct rt_req *r)
 	if (r->enc.buf)
 		rt_enc_fini(&r->enc);
 	r->enc.buf = NULL;
+	free(r->item);
+	r->item = NULL;
 }
 
 static void free_req(struct rt_req *r)
 {
 	free_enc(r);
-	free(r->args_mem);
 	if (rt_svc.nspare >= SPARE_MAX) {
 		free(r);
 		return;
@@ -72,46 +73,15 @@ static void on_done(void *arg)
 {
 	struct rt_req *r = arg;
 
+	rt_share_uncharge(r);
+	if (r->wait)
+		rt_send_done(r->wait);
 	r->is_done = true;
 	if (!r->on_stack)
 		free_req(r);
 }
 
 /* ---- arguments ---- */
-
-/* A filter that takes all bytes there are. */
-static bool_t take_bytes(XDR *x, struct rt_req *r)
-{
-	char more;
-	u_int start = x->x_ops->x_getpostn(x), low = 0, high = UINT_MAX - start;
-
-	/* the stream has no call that tells its end, but moves to any position up to it */
-	while (low < high) {
-		u_int mid = low + (high - low) / 2 + 1;
-
-		if (x->x_ops->x_setpostn(x, start + mid))
-			low = mid;
-		else
-			high = mid - 1;
-	}
-	free(r->args_mem);
-	r->args_mem = malloc(low + 1);
-	if (!r->args_mem || !x->x_ops->x_setpostn(x, start))
-		return FALSE;
-	r->args = r->args_mem;
-	r->args_bytes = low;
-	if (!x->x_ops->x_getbytes(x, r->args_mem, low))
-		return FALSE;
-	/* one more byte does not exist, or has not been received */
-	return x->x_ops->x_getbytes(x, &more, 1);
-}
-
-int rt_req_take_args(struct rt_req *r)
-{
-	int rc = rpcrdma_req_decode(r->req, (xdrproc_t)take_bytes, r);
-
-	return rc == -EBADMSG && r->args ? 0 : rc;
-}
 
 /* Flavors that a program has added to libtirpc may wrap arguments and results. */
 struct wrapped {
@@ -133,8 +103,10 @@ bool_t rt_req_get_args(struct rt_req *r, struct rt_xprt *x, xdrproc_t filter, vo
 	struct rt_dec d;
 	int rc;
 
-	rt_dec_init(&d, r->args, r->args_bytes);
+	rt_dec_init(&d, r->args.bytes, r->args.len);
 	rc = rt_dec_run(&d, (xdrproc_t)unwrap_args, &w);
+	if (!rc) /* rpcgen's filters copy what is opaque */
+		r->req->copied += r->args.payload_bytes;
 	return rc == 0;
 }
 
@@ -147,18 +119,63 @@ static bool_t wrap_results(XDR *x, struct wrapped *w)
 	return ((bool_t(*)(XDR *, void *))w->filter)(x, w->data);
 }
 
+static const struct rpcrdma_bulk *find_row(const struct rt_req *r)
+{
+	const struct rpcrdma_req *req = r->req;
+
+	return rt_bulk_find(&r->conn->at->bulk, req->prog, req->vers, req->proc);
+}
+
+/* Over TCP, svc_sendreply() would wait for a peer that does not read. The parent of a child has no memory of the child's. */
+static bool may_leave_out(const struct rt_req *r, const struct rpcrdma_bulk *row)
+{
+	return row->results && r->req->by_chunk && r->req->peer->transport != RPCRDMA_TCP && !rt_fork_is_child();
+}
+
+static void tell_too_long(const struct rt_req *r)
+{
+	rt_svc_log("program %u, procedure %u: results are longer than max_bytes or the table of bulk data says", r->req->prog,
+		   r->req->proc);
+}
+
+/* A caller that offers a chunk gets any item by chunk: it may offer nothing else. A short one is copied, so that
+ * svc_sendreply() need not wait. */
+static int check_item(struct rt_req *r, const struct rpcrdma_bulk *row)
+{
+	struct rt_enc_bulk *b = &r->enc.bulk;
+
+	if (b->bytes > row->data_max)
+		return -EMSGSIZE;
+	if (b->bytes >= row->threshold)
+		return 0;
+	r->item = malloc(b->bytes);
+	if (!r->item)
+		return -ENOMEM;
+	memcpy(r->item, b->base, b->bytes);
+	b->base = r->item;
+	return 0;
+}
+
 static bool_t encode_results(struct rt_req *r, struct rt_xprt *x, const struct rpc_msg *m)
 {
 	struct wrapped w = { &SVC_XP_AUTH(&x->x), m->acpted_rply.ar_results.proc, m->acpted_rply.ar_results.where };
+	const struct rpcrdma_bulk *row = find_row(r);
+	size_t max = r->conn->at->max_bytes;
 	int rc;
 
-	rt_enc_init(&r->enc, r->small, sizeof(r->small), r->conn->at->max_bytes, NULL, NULL);
+	/* an item that does not travel by chunk counts in addition */
+	if (row && row->results)
+		max = MIN(max + round_up4(row->data_max), (size_t)RPCRDMA_TIRPC_MAX_BYTES);
+	rt_enc_init(&r->enc, r->small, sizeof(r->small), max, NULL, NULL);
+	if (row && may_leave_out(r, row))
+		rt_enc_want_bulk(&r->enc, row->results, 1);
 	rc = rt_enc_run(&r->enc, (xdrproc_t)wrap_results, &w);
+	if (!rc && r->enc.bulk.base)
+		rc = check_item(r, row);
 	if (!rc)
 		return TRUE;
 	if (rc == -EMSGSIZE)
-		rt_svc_log("program %u, procedure %u: results of more than %zu bytes (max_bytes)", r->req->prog, r->req->proc,
-			   r->conn->at->max_bytes);
+		tell_too_long(r);
 	free_enc(r);
 	r->encode_failed = true;
 	return FALSE;
@@ -198,6 +215,22 @@ bool_t rt_req_encode(struct rt_req *r, struct rt_xprt *x, const struct rpc_msg *
 	return TRUE;
 }
 
+static void send_results(struct rt_req *r, struct rpcrdma_req *req)
+{
+	const struct rt_enc_bulk *b = &r->enc.bulk;
+	struct rpcrdma_results res = { .iov = r->iov, .iovcnt = 3, .payload = 1, .payload_cnt = 1 };
+
+	rt_share_charge(r);
+	if (!b->base) {
+		rpcrdma_req_reply_bytes(req, r->enc.buf, r->enc.len, on_done, r);
+		return;
+	}
+	r->iov[0] = (struct iovec){ r->enc.buf, b->pos };
+	r->iov[1] = (struct iovec){ (void *)(uintptr_t)b->base, b->bytes }; /* only read */
+	r->iov[2] = (struct iovec){ r->enc.buf + b->pos, r->enc.len - b->pos };
+	rpcrdma_req_reply_parts(req, &res, on_done, r);
+}
+
 void rt_req_finish(struct rt_req *r)
 {
 	struct rpcrdma_req *req = r->req;
@@ -210,7 +243,10 @@ void rt_req_finish(struct rt_req *r)
 		(void)rpcrdma_req_set_verf(req, e->verf_flavor, e->verf, e->verf_bytes); /* is in bounds */
 	switch (e->kind) {
 	case RT_END_RESULTS:
-		rpcrdma_req_reply_bytes(req, r->enc.buf, r->enc.len, on_done, r);
+		send_results(r, req);
+		return;
+	case RT_END_REJECT:
+		rpcrdma_req_reject(req, on_done, r);
 		return;
 	case RT_END_ERROR:
 		rpcrdma_req_reply_error(req, (enum rpcrdma_accept_stat)e->stat, e->low, e->high, on_done, r);

@@ -69,7 +69,7 @@ static bool serve_all(struct fds *f, int timeout_ms)
 /* Return: true: there was something to do in the engine */
 static bool wait_in_engine(struct rt_svc *s)
 {
-	return !list_is_empty(&s->queue) || rpcrdma_engine_wait(s->engine, SLICE_MS) > 0;
+	return rt_share_next() || rpcrdma_engine_wait(s->engine, SLICE_MS) > 0;
 }
 
 static bool is_past(uint64_t *due_ns)

@@ -35,10 +35,12 @@ static bool is_own_loop(const struct rt_svc *s)
 static struct rt_req *next_req(void)
 {
 	for (unsigned i = 0; i < PASSES; i++) {
-		struct list *node = list_pop(&rt_svc.queue);
+		struct rt_req *r = rt_share_next();
 
-		if (node)
-			return list_entry(node, struct rt_req, link);
+		if (r) {
+			list_del(&r->link);
+			return r;
+		}
 		if (is_own_loop(&rt_svc))
 			return NULL;
 		if (!rpcrdma_engine_poll(rt_svc.engine) && !rpcrdma_engine_arm(rt_svc.engine))
@@ -193,7 +195,7 @@ static bool_t xprt_reply(SVCXPRT *x, struct rpc_msg *m)
 		return FALSE;
 	if (rt_fork_is_child())
 		return rt_fork_reply(r);
-	rt_req_finish(r);
+	rt_send(r);
 	return TRUE;
 }
 
