@@ -10,8 +10,8 @@
  *             1024 exactly if the kernel says that the peer is root.
  * Memory:     A connection, until on_closed(). The transport calls that when none of its requests is left.
  * Threads:    The thread that runs the engine; on_refused() any thread that runs one.
- * Errors:     No memory for a connection: the peer is refused. No memory for a request: the request is dropped. Arguments
- *             longer than max_bytes, without bulk data: as if the transport had no room for them.
+ * Errors:     No memory for a connection: the peer is refused. No memory for a request: SYSTEM_ERR. Arguments longer than
+ *             max_bytes, without bulk data: as if the transport had no room for them.
  * See:        RFC 5531 section 8.
  */
 #include <arpa/inet.h>
@@ -143,7 +143,7 @@ static void on_call(void *conn_ctx, struct rpcrdma_req *req)
 	}
 	r = rt_req_create(c, req);
 	if (!r) {
-		rpcrdma_req_drop(req, NULL, NULL);
+		rpcrdma_req_reply_error(req, RPCRDMA_SYSTEM_ERR, 0, 0, NULL, NULL);
 		return;
 	}
 	rc = rpcrdma_req_args_bytes(req, &r->args);
