@@ -59,7 +59,7 @@ static void set_peer(struct rt_peer *p, const struct rpcrdma_peer *peer)
 	else
 		p->addr = peer->addr;
 	v6 = p->addr.ss_family == AF_INET6;
-	p->netid = peer->transport == RPCRDMA_RDMA ? v6 ? "rdma6" : "rdma" : v6 ? "tcp6" : "tcp";
+	p->netid = v6 ? "tcp6" : "tcp"; /* getnetconfigent() of a program knows no rdma: ypserv crashes then */
 }
 
 /* ---- connections ---- */
