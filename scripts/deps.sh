@@ -78,6 +78,12 @@ need_interop() {
 	has_cmd mkfs.btrfs || echo btrfs-progs
 	has_cmd mkfs.vfat || echo dosfstools
 	has_cmd dmsetup || echo dmsetup
+	# tests/interop/third_party.sh
+	has_cmd ypserv || echo ypserv
+	has_cmd ypcat || echo yp-tools
+	has_cmd ypbind || echo ypbind-mt
+	has_cmd rpc.rstatd || echo rstatd
+	has_cmd rup || echo rstat-client
 }
 
 missing() {
@@ -124,7 +130,13 @@ fi
 
 echo "deps: installing $list"
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+policy=''
+trap 'rm -f "$log"; [ -z "$policy" ] || $as_root rm -f "$policy"' EXIT
+# the tests start the daemons of packages that they need, in namespaces or in the virtual machine
+if [ ! -e /usr/sbin/policy-rc.d ]; then
+	policy=/usr/sbin/policy-rc.d
+	$as_root sh -c "printf '#!/bin/sh\\nexit 101\\n' >$policy && chmod 755 $policy"
+fi
 apt() { $as_root DEBIAN_FRONTEND=noninteractive apt-get "$@" </dev/null >"$log" 2>&1; }
 
 # $list is a list of package names
