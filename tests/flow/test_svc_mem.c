@@ -3,6 +3,7 @@
  *
  * test_svc_mem.c - a service pulls payload into its own memory and places payload from it
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,6 +83,8 @@ static bool given;    /* by rpcrdma_mem_register() */
 static int want_err;  /* of each transfer */
 static unsigned long fail_at; /* this allocation of a transfer fails */
 static struct msg args, res;
+static bool raw;      /* arguments as bytes, results in pieces, ... */
+static bool whole;    /* ... and calls with all of their payload */
 static struct rpcrdma_xfer xfers[2];
 static unsigned pulling;
 
@@ -172,6 +175,53 @@ static void serve_put(struct rpcrdma_req *req)
 		check_busy();
 }
 
+/* Results in three pieces, the payload from @mem. */
+static void reply_in_pieces(struct rpcrdma_req *req)
+{
+	static uint32_t words[2];
+	static struct iovec iov[3];
+	static const struct rpcrdma_results results = { .iov = iov, .iovcnt = 3, .payload = 2, .payload_cnt = 1 };
+
+	words[0] = htonl(res.n);
+	words[1] = htonl(args.n);
+	iov[0] = (struct iovec){ .iov_base = &words[0], .iov_len = 4 };
+	iov[1] = (struct iovec){ .iov_base = &words[1], .iov_len = 4 };
+	iov[2] = (struct iovec){ .iov_base = mem + at, .iov_len = args.n };
+	rpcrdma_req_reply_parts(req, &results, on_done, NULL);
+}
+
+static uint32_t word_of(const struct rpcrdma_args *a, size_t i)
+{
+	uint32_t word;
+
+	assert_true(a->len >= 4 * (i + 1));
+	memcpy(&word, (const uint8_t *)a->bytes + 4 * i, 4);
+	return ntohl(word);
+}
+
+/* Return: as rpcrdma_req_decode(); 1: the arguments' payload is in @mem already */
+static int take_bytes(struct rpcrdma_req *req)
+{
+	struct rpcrdma_args a;
+	int rc = rpcrdma_req_args_bytes(req, &a);
+
+	if (rc)
+		return rc;
+	assert_false(a.reduced && whole);
+	args.n = word_of(&a, 0);
+	if (req->proc != PROC_PUT)
+		return 0;
+	args.data.length = word_of(&a, 1);
+	if (a.reduced) {
+		assert_int_equal(a.payload_pos, 8);
+		assert_true(a.payload_bytes >= args.data.length);
+		return 0;
+	}
+	assert_int_equal(a.len, 8 + round_up4((size_t)args.data.length));
+	memcpy(mem + at, (const uint8_t *)a.bytes + 8, args.data.length);
+	return 1;
+}
+
 static void serve_get(struct rpcrdma_req *req)
 {
 	unsigned n = split(args.n, NULL);
@@ -199,12 +249,18 @@ static void on_call(void *ctx, struct rpcrdma_req *req)
 
 	(void)ctx;
 	args = res = (struct msg){ 0 };
-	rc = rpcrdma_req_decode(req, put ? (xdrproc_t)xdr_data : (xdrproc_t)xdr_n, &args);
+	rc = raw ? take_bytes(req) : rpcrdma_req_decode(req, put ? (xdrproc_t)xdr_data : (xdrproc_t)xdr_n, &args);
 	if (rc == -EAGAIN)
 		return;
+	if (rc > 0) {
+		reply(req);
+		return;
+	}
 	assert_int_equal(rc, 0);
 	if (put)
 		serve_put(req);
+	else if (raw)
+		reply_in_pieces(req);
 	else
 		serve_get(req);
 }
@@ -214,6 +270,7 @@ static void open_both(enum rpcrdma_transport t)
 	static const struct rpcrdma_svc_ops ops = { .accept = on_accept, .call = on_call, .closed = on_closed };
 	struct rpcrdma_addr addr = { .transport = t, .host = "127.0.0.1" };
 	struct rpcrdma_clnt_attr attr = { .backoff_ms = 1 };
+	const struct rpcrdma_svc_attr svc = { .whole_calls = whole };
 	const char *rdma_host = getenv("LEAT_FLOW_RDMA"); /* as in leat_flow.h */
 
 	if (rdma_host) {
@@ -224,7 +281,7 @@ static void open_both(enum rpcrdma_transport t)
 	assert_int_equal(rpcrdma_domain_create(NULL, &domain), 0);
 	assert_int_equal(rpcrdma_engine_create(domain, NULL, &engine), 0);
 	assert_int_equal(rpcrdma_engine_create(NULL, NULL, &clnt_engine), 0);
-	assert_int_equal(rpcrdma_listen(engine, &addr, NULL, &ops, NULL, &listener), 0);
+	assert_int_equal(rpcrdma_listen(engine, &addr, &svc, &ops, NULL, &listener), 0);
 	attr.addr = *rpcrdma_listener_addr(listener);
 	assert_int_equal(rpcrdma_clnt_open(clnt_engine, &attr, &clnt), 0);
 	want_err = 0;
@@ -325,6 +382,72 @@ static void allocated(void **state)
 		rpcrdma_mem_free(domain, mem);
 		close_both();
 	}
+}
+
+/* Filters of the client see the payload as part of the message: the results are a long reply. */
+struct plain {
+	uint32_t n, len;
+	uint8_t *data;
+};
+
+static bool_t xdr_plain(XDR *x, struct plain *p)
+{
+	return xdr_uint32_t(x, &p->n) && xdr_uint32_t(x, &p->len) && p->len <= MAX_DATA &&
+	       xdr_opaque(x, (char *)p->data, p->len);
+}
+
+static void long_reply(uint32_t bytes)
+{
+	struct plain r = { .data = malloc(MAX_DATA) };
+	struct msg a = { .n = bytes };
+	struct rpcrdma_call call = { .prog = 1, .vers = 1, .proc = PROC_GET, .args = &a, .res = &r, .done = on_called,
+				     .encode = (xdrproc_t)xdr_n, .decode = (xdrproc_t)xdr_plain,
+				     .reply_max = 8 + MAX_DATA };
+	unsigned had = dones;
+
+	assert_non_null(r.data);
+	for (uint32_t i = 0; i < bytes; i++)
+		mem[at + i] = byte(i, 7);
+	called = false;
+	assert_int_equal(rpcrdma_clnt_call(clnt, &call), 0);
+	while (!called || dones == had) {
+		(void)rpcrdma_engine_poll(engine);
+		(void)rpcrdma_engine_poll(clnt_engine);
+	}
+	assert_int_equal(call_err, 0);
+	assert_int_equal(r.len, bytes);
+	for (uint32_t i = 0; i < bytes; i++)
+		assert_int_equal(r.data[i], byte(i, 7));
+	free(r.data);
+}
+
+static void as_bytes(void **state)
+{
+	(void)state;
+	raw = true;
+	for (unsigned form = 0; form < 4; form++) {
+		FOR_EACH_TRANSPORT(t) {
+			void *p;
+
+			whole = form & 1;
+			open_both(*t);
+			assert_int_equal(rpcrdma_mem_alloc(domain, BYTES, &p), 0);
+			mem = p;
+			/* memory of its own can be pulled into; results may be anywhere */
+			any_size_and_place();
+			if (form & 2) {
+				mem = malloc(BYTES);
+				assert_non_null(mem);
+			}
+			for (size_t k = 0; k < ARRAY_SIZE(sizes); k++)
+				long_reply(sizes[k]);
+			if (form & 2)
+				free(mem);
+			rpcrdma_mem_free(domain, p);
+			close_both();
+		}
+	}
+	raw = whole = false;
 }
 
 static void registered(void **state)
@@ -444,6 +567,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(allocated),
 		cmocka_unit_test(registered),
+		cmocka_unit_test(as_bytes),
 		cmocka_unit_test(other_memory),
 		cmocka_unit_test(no_memory),
 		cmocka_unit_test(read_only),

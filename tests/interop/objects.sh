@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The leat authors
 #
 # objects.sh - nodes, names, directories in pages, removed files, holes, access control lists, and the own memory of a
-#              service, over verbs
+#              service, over verbs; and its arguments and results as bytes
 #
 # The flow tests of these run with LEAT_FLOW_RDMA, server and client in one process each; the examples walk and kv and
 # `leat ls` run as programs of their own. TMPDIR is a file system in memory: overlayfs of the machine gives a file another
