@@ -96,6 +96,30 @@ struct rpcrdma_clnt_attr {
 	const struct rpcrdma_lab *lab; /* measurements and tests (rpcrdma_lab.h); NULL: none */
 };
 
+#define RPCRDMA_ROOM_HEAD 512u /* bytes of a room in addition to reply_max: the RPC header of the reply */
+
+/* Memory that receives the results of a call undecoded, for a caller that decodes them itself. It belongs to the client
+ * from the start of the call until released(). */
+struct rpcrdma_room {
+	void *mem;                         /* 8-byte aligned. Memory of rpcrdma_mem_alloc() or rpcrdma_mem_register() needs
+	                                    * no registration for the call */
+	size_t bytes;                      /* at least reply_max + RPCRDMA_ROOM_HEAD */
+	/* Runs exactly once if rpcrdma_clnt_call() returned 0: the peer and the client no longer access @mem, the memory
+	 * of the arguments, and what call->ready points to. Normally it runs immediately before done(). If a call that
+	 * was sent passes its deadline or is cancelled, it may run later: when the late reply arrives, or when the
+	 * connection has ended, also by rpcrdma_clnt_destroy(). It must not call into the client. */
+	void (*released)(struct rpcrdma_room *room);
+	void *priv[2];                     /* private */
+};
+
+/* How a reply that is not a success says so: numbers of RFC 5531 section 9. */
+struct rpcrdma_status {
+	uint32_t reply_stat;               /* 0: accepted, 1: denied */
+	uint32_t stat;                     /* accept_stat or reject_stat */
+	uint32_t auth_stat;                /* of AUTH_ERROR */
+	uint32_t low, high;                /* of PROG_MISMATCH and RPC_MISMATCH */
+};
+
 /* One call. Owned by the caller from start to done; zero-initialize before filling it. */
 struct rpcrdma_call {
 	uint32_t prog, vers, proc;
@@ -104,18 +128,23 @@ struct rpcrdma_call {
 	const void *args;
 	xdrproc_t decode;                  /* results */
 	void *res;
+	struct rpcrdma_room *room;         /* receives the results as XDR bytes; decode and res are not used. NULL: none */
 	const struct iovec *sink;          /* memory for the results' payload; the sum is its maximum length. Results
 	                                    * with a payload need a sink: without room the call fails with -EMSGSIZE */
 	int sinkcnt;
-	uint32_t reply_max;                /* maximum results, XDR bytes without payload and RPC header */
+	uint32_t reply_max;                /* maximum results, XDR bytes without payload and RPC header. With a room:
+	                                    * maximum bytes there, with a payload that the peer does not place in sink */
 	struct rpcrdma_verf *verf;         /* receives the verifier of an accepted reply; NULL: not wanted */
+	struct rpcrdma_status *status;     /* receives the status of a reply, whatever it is; NULL: not wanted */
 	uint32_t deadline_ms;              /* fail with -ETIMEDOUT after this time; 0: never */
 	bool no_resend;                    /* the responder must not receive it twice: it fails with its connection */
 	void (*done)(struct rpcrdma_call *call, int err);
 
 	/* valid in done(); why also if rpcrdma_clnt_call() fails */
 	uint32_t xid;
-	uint32_t payload_bytes;            /* of the results, now in sink */
+	uint32_t payload_bytes;            /* of the results, now in sink; with a room: bytes placed there */
+	void *results;                     /* with a room, done(0): the results' XDR bytes, at a multiple of 4 in room->mem */
+	size_t results_bytes;              /* ... and their number, at most reply_max */
 	const char *why;                   /* on failure: text for users; static or owned by the client */
 	bool sent;                         /* the responder may have executed it; false: it has not */
 	void *priv[4];                     /* private */
@@ -157,6 +186,13 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c);
  * the attempt, not sent. A connection that ended while no call was in flight is detected before the call is sent, which
  * then goes over a new one. If calls with a deadline have timed out and hold all credits, and none is in flight, a
  * waiting call with no_resend replaces the connection.
+ *
+ * A call with a room gets its results undecoded, in call->results. If the peer placed the payload in sink by Write
+ * chunk, payload_bytes is not 0 and the results lack payload and pad behind the payload's length word, which the caller
+ * finds and compares with payload_bytes. If payload_bytes is 0, all of the results are in the room; so it is always over
+ * TCP. Peers keep access to memory that stays registered (leat(7)): a hostile one may change the results while they are
+ * decoded. Results longer than reply_max are -EMSGSIZE at once, and the connection stays. A deadline of such a call ends
+ * the peer's access to sink before done(), and costs no connection unless sink is in use.
  *
  * TCP does not tell the server how much room a call has. A reply that is longer fails only its call, with -EMSGSIZE, and
  * the rest of it is discarded, if what was decoded explains its length: a payload that ends with the reply exceeds the

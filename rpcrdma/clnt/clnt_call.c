@@ -15,7 +15,7 @@
  *                            fail_waiting, give_up, abandon
  *
  *             A sent call that the caller gives up keeps its credit, because the peer's receive is in use until
- *             it has replied: GONE only represents that credit. A call that is given up while the peer copies
+ *             it has replied: GONE only represents that credit, and the room that a late reply may go to. A call that is given up while the peer copies
  *             to or from its memory is LEAVING: it finishes when the connection, which is given up too, has
  *             ended.
  *             A call with no_resend is LEAVING instead of WAITING when its connection ends. If it starts when that end
@@ -106,11 +106,12 @@ static struct rr_call *slot_get(struct rpcrdma_clnt *c, struct rpcrdma_call *use
 		return NULL;
 	node = list_pop(&c->free);
 	call = list_entry(node, struct rr_call, link);
-	assert(call->state == RR_CALL_DONE && !call->user && !call->xprt);
+	assert(call->state == RR_CALL_DONE && !call->user && !call->xprt && !call->room);
 	while (find_any(c, c->next_xid)) /* a call sent 2^32 calls ago may be still in progress */
 		c->next_xid++;
 	call->xid = c->next_xid++;
 	call->user = user;
+	call->room = user->room;
 	call->state = RR_CALL_WAITING;
 	call->deadline_ns = 0;
 	call->for_next = false;
@@ -118,6 +119,8 @@ static struct rr_call *slot_get(struct rpcrdma_clnt *c, struct rpcrdma_call *use
 	user->priv[0] = call;
 	user->xid = call->xid;
 	user->payload_bytes = 0;
+	user->results = NULL;
+	user->results_bytes = 0;
 	user->why = NULL;
 	user->sent = false;
 	return call;
@@ -125,7 +128,7 @@ static struct rr_call *slot_get(struct rpcrdma_clnt *c, struct rpcrdma_call *use
 
 static void slot_put(struct rr_call *call)
 {
-	assert(!call->xprt && !call->user);
+	assert(!call->xprt && !call->user && !call->late && !call->room);
 	call->state = RR_CALL_DONE;
 	hash_del(&call->clnt->by_xid, &call->node);
 	list_del(&call->link);
@@ -134,7 +137,22 @@ static void slot_put(struct rr_call *call)
 
 /* ---- the end of a call -------------------------------------------------------------------- */
 
-/* Returns the call to its caller. A slot that is GONE remains without it. */
+/* Returns the room of a call to its caller: nothing accesses it any more. */
+static void release(struct rr_call *call)
+{
+	struct rpcrdma_clnt *c = call->clnt;
+	struct rpcrdma_room *room = call->room;
+
+	assert(!call->xprt && !call->late);
+	call->room = NULL;
+	if (!room)
+		return;
+	c->callbacks++;
+	room->released(room);
+	c->callbacks--;
+}
+
+/* Returns the call to its caller. A slot that is GONE remains without it, and maybe with its room. */
 static void finish(struct rr_call *call, int err, const char *why)
 {
 	struct rpcrdma_clnt *c = call->clnt;
@@ -142,6 +160,8 @@ static void finish(struct rr_call *call, int err, const char *why)
 
 	assert(!call->xprt);
 	call->user = NULL;
+	if (!call->late)
+		release(call);
 	if (call->state != RR_CALL_GONE)
 		slot_put(call);
 	user->priv[0] = NULL;
@@ -217,8 +237,14 @@ void rr_call_end_leaving(struct rpcrdma_clnt *c)
 {
 	struct rr_call *call;
 
-	while ((call = list_first_entry(&c->leaving, struct rr_call, link)))
-		finish(call, call->err, call->why);
+	while ((call = list_first_entry(&c->leaving, struct rr_call, link))) {
+		if (call->user) {
+			finish(call, call->err, call->why);
+			continue;
+		}
+		release(call);
+		slot_put(call);
+	}
 }
 
 void rr_call_abandon(struct rpcrdma_clnt *c, int err, const char *why)
@@ -227,7 +253,11 @@ void rr_call_abandon(struct rpcrdma_clnt *c, int err, const char *why)
 
 	list_for_each(node, &c->sent) {
 		call = list_entry(node, struct rr_call, link);
-		if (call->state == RR_CALL_SENT)
+		if (call->late) {
+			call->xprt = call->late;
+			call->late = NULL;
+		}
+		if (call->xprt && call->state != RR_CALL_LEAVING)
 			(void)c->ops->cancel(c, call); /* credits do not matter any more */
 	}
 	list_for_each(node, &c->sent)
@@ -378,6 +408,9 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 	user->why = "client destroyed";
 	if (c->closed)
 		return -ECANCELED;
+	user->why = "the room of the call is smaller than reply_max and RPCRDMA_ROOM_HEAD";
+	if (user->room && user->room->bytes < (size_t)user->reply_max + RPCRDMA_ROOM_HEAD)
+		return -EINVAL;
 	user->why = "no memory for a call";
 	call = slot_get(c, user);
 	if (!call)
@@ -388,6 +421,7 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 		rc = send_one(c, call);
 		if (is_final(rc) && rc) {
 			user->why = unsendable(call, rc);
+			call->room = NULL;
 			call->user = NULL;
 			user->priv[0] = NULL;
 			slot_put(call);
@@ -422,6 +456,19 @@ struct rr_call *rr_clnt_find(struct rpcrdma_clnt *c, uint32_t xid)
 	struct rr_call *call = find_any(c, xid);
 
 	return call && call->state == RR_CALL_SENT ? call : NULL;
+}
+
+struct rr_call *rr_clnt_find_late(struct rpcrdma_clnt *c, uint32_t xid)
+{
+	struct rr_call *call = find_any(c, xid);
+
+	return call && call->state == RR_CALL_GONE && call->late ? call : NULL;
+}
+
+void rr_clnt_let_go(struct rr_call *call)
+{
+	call->late = NULL;
+	release(call);
 }
 
 /* Counts the reply to a sent call. TCP has no grants: the limit is the number wanted. */
@@ -461,6 +508,8 @@ void rr_clnt_stray(struct rpcrdma_clnt *c, uint32_t xid, uint32_t granted)
 		return;
 	}
 	end_in_flight(c, granted);
+	call->late = NULL;
+	release(call);
 	slot_put(call);
 	rr_call_pump(c);
 }
@@ -514,11 +563,13 @@ void rr_call_requeue(struct rpcrdma_clnt *c, int err)
 	list_for_each_safe(node, &c->sent) {
 		struct rr_call *call = list_entry(node, struct rr_call, link);
 
-		call->xprt = NULL;
-		if (call->state == RR_CALL_GONE) {
+		call->xprt = call->late = NULL;
+		if (call->state == RR_CALL_GONE && !call->room) {
 			slot_put(call);
 			continue;
 		}
+		if (call->state == RR_CALL_GONE)
+			call->state = RR_CALL_LEAVING;
 		if (call->state == RR_CALL_SENT && call->user->no_resend && !c->closed) {
 			leave(call, call->user->sent ? -ECONNRESET : -ENOTCONN);
 			continue;

@@ -38,7 +38,7 @@ enum rr_call_state {
 	                  * the connection ends. In clnt->leaving: the connection has ended; also of a call that
 	                  * is not to be sent again */
 	RR_CALL_GONE,    /* in clnt->sent: given up by the caller, but holds its credit until the reply
-	                  * arrives or the connection ends; no user, nothing of the transport */
+	                  * arrives or the connection ends; no user, and nothing of the transport unless `late` */
 	RR_CALL_DONE,    /* in clnt->free */
 };
 
@@ -56,6 +56,8 @@ struct rr_call {
 	int err;                  /* LEAVING: arguments of its done() */
 	const char *why;
 	void *xprt;               /* the transport's part of a sent call */
+	struct rpcrdma_room *room; /* not released yet; NULL: none */
+	void *late;               /* GONE: the transport's part, which still uses the room; NULL: nothing does */
 };
 
 
@@ -77,7 +79,7 @@ struct rpcrdma_clnt {
 	struct list waiting;             /* FIFO; calls of a lost connection go to its head */
 	struct list failing;             /* taken from `waiting` to be failed, one done() at a time */
 	struct list sent;                /* oldest first */
-	struct list leaving;             /* to be finished, one done() at a time */
+	struct list leaving;             /* to be finished, one done() at a time; without a user: its room is to be released */
 	struct list free;
 	struct call_block *blocks;       /* memory of the slots */
 	struct hash by_xid;              /* an XID is its own hash: this process chose it */
@@ -129,6 +131,9 @@ struct rr_clnt_ops {
 	 * If call->xprt is not NULL on return, the peer is in the middle of a copy to or from its memory. The
 	 * connection is given up; the memory is free when rr_clnt_down() is called, or when a further cancel()
 	 * has set call->xprt to NULL.
+	 * If call->late is not NULL on return, the room and the memory of the arguments of the call are still in use, until
+	 * rr_clnt_stray(), rr_clnt_let_go() or rr_clnt_down(). Not if the client is closed: then a further cancel() with
+	 * call->xprt set to call->late ends that use, too.
 	 * Return: true: it was never sent, so no reply will arrive. */
 	bool (*cancel)(struct rpcrdma_clnt *c, struct rr_call *call);
 	/* Is the end of the connection known? rr_clnt_down() follows then, not inside this call. If no call is in
@@ -211,6 +216,12 @@ static inline void rr_call_unsend(struct rr_call *call)
 /** rr_clnt_find - returns the sent call with this XID, or NULL */
 struct rr_call *rr_clnt_find(struct rpcrdma_clnt *c, uint32_t xid);
 
+/** rr_clnt_find_late - returns the call with this XID that was given up and whose room is in use, or NULL */
+struct rr_call *rr_clnt_find_late(struct rpcrdma_clnt *c, uint32_t xid);
+
+/** rr_clnt_let_go - releases the room of a call that was given up, before its late reply */
+void rr_clnt_let_go(struct rr_call *call);
+
 /** rr_clnt_replied - finishes a call; its memory belongs to the caller again
  * @err: 0, or the error of the reply; @granted: credits in the reply; ignored on TCP
  *
@@ -273,6 +284,16 @@ must_check int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *b
  * Return: the error of the header (rr_rpc_errno); -EBADMSG: the results do not decode; -EMSGSIZE: their payload is
  * longer than the sink; -EPROTO; *ret_why is a text for messages. */
 must_check int rr_clnt_decode(struct rr_call *call, struct rr_stream *s, const char **ret_why);
+
+/** rr_clnt_open - decodes the RPC reply header in the first @len bytes of a reply
+ * @ret_bytes: of the header, on success
+ * Return: 0: the results follow; the error of the header; -EPROTO: malformed, or incomplete */
+must_check int rr_clnt_open(struct rr_call *call, const void *msg, size_t len, size_t *ret_bytes, const char **ret_why);
+
+/** rr_clnt_take - hands a complete reply over to a call with a room
+ * @msg: the reply, in the room or elsewhere; @placed: bytes of the payload that are in the sink
+ * Return: 0; errors of rr_clnt_open(); -EMSGSIZE: longer than reply_max */
+must_check int rr_clnt_take(struct rr_call *call, uint8_t *msg, size_t len, uint64_t placed, const char **ret_why);
 
 /** rr_clnt_sink_bytes - returns the capacity for the results' payload */
 uint64_t rr_clnt_sink_bytes(const struct rr_call *call);

@@ -131,6 +131,59 @@ static void give_verf(struct rpcrdma_verf *to, const struct rr_auth *verf)
 		memcpy(to->body, verf->body, verf->len);
 }
 
+static void give_status(struct rpcrdma_status *to, const struct rr_rpc_reply *head)
+{
+	*to = (struct rpcrdma_status){ .reply_stat = head->stat, .low = head->low, .high = head->high,
+				       .stat = head->stat == RR_ACCEPTED ? head->accept : head->reject,
+				       .auth_stat = head->why };
+}
+
+int rr_clnt_open(struct rr_call *call, const void *msg, size_t len, size_t *ret_bytes, const char **ret_why)
+{
+	struct rpcrdma_call *user = call->user;
+	struct rr_rpc_reply head = { 0 };
+	struct wire_get g;
+	int rc;
+
+	wire_get_init(&g, msg, len);
+	rc = rr_rpc_get_reply(&g, &head);
+	if (rc || head.xid != call->xid) {
+		*ret_why = "malformed reply header";
+		return -EPROTO;
+	}
+	if (user->verf && head.stat == RR_ACCEPTED)
+		give_verf(user->verf, &head.verf);
+	if (user->status)
+		give_status(user->status, &head);
+	*ret_why = rr_rpc_strerror(&head);
+	*ret_bytes = len - wire_get_left(&g);
+	return rr_rpc_errno(&head);
+}
+
+int rr_clnt_take(struct rr_call *call, uint8_t *msg, size_t len, uint64_t placed, const char **ret_why)
+{
+	struct rpcrdma_call *user = call->user;
+	uint8_t *room = call->room->mem;
+	size_t head;
+	int rc = rr_clnt_open(call, msg, len, &head, ret_why);
+
+	if (rc)
+		return rc;
+	if (len - head > user->reply_max) {
+		*ret_why = "the results are longer than reply_max";
+		return -EMSGSIZE;
+	}
+	user->results = msg + head;
+	user->results_bytes = len - head;
+	user->payload_bytes = (uint32_t)placed;
+	if ((uintptr_t)msg - (uintptr_t)room >= call->room->bytes) {
+		memcpy(room, msg + head, len - head);
+		user->results = room;
+		rr_count(call->clnt->engine, bytes_copied, len - head);
+	}
+	return 0;
+}
+
 /* @call: the call; receives the results
  * @s: a decoding stream over the reply, from the XID on
  * @ret_why: always set
@@ -141,23 +194,10 @@ static void give_verf(struct rpcrdma_verf *to, const struct rr_auth *verf)
 int rr_clnt_decode(struct rr_call *call, struct rr_stream *s, const char **ret_why)
 {
 	struct rpcrdma_call *user = call->user;
-	struct rr_rpc_reply head;
-	struct wire_get g;
-	int rc;
+	int rc = rr_clnt_open(call, s->buf, s->cap, &s->pos, ret_why);
 
-	wire_get_init(&g, s->buf, s->cap);
-	rc = rr_rpc_get_reply(&g, &head);
-	if (rc || head.xid != call->xid) {
-		*ret_why = "malformed reply header";
-		return -EPROTO;
-	}
-	if (user->verf && head.stat == RR_ACCEPTED)
-		give_verf(user->verf, &head.verf);
-	*ret_why = rr_rpc_strerror(&head);
-	rc = rr_rpc_errno(&head);
 	if (rc)
 		return rc;
-	s->pos = (size_t)(g.at - s->buf);
 	if (user->decode && !user->decode(&s->xdr, user->res)) {
 		*ret_why = s->mismatch ? "payload disagrees with its chunk" : "results do not decode";
 		return s->mismatch ? -EPROTO : -EBADMSG;

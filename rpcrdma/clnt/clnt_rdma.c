@@ -98,7 +98,7 @@ static void tell_unsent(struct rr_link *l)
 	list_for_each(node, &l->calls) {
 		struct rr_rcall *rc = list_entry(node, struct rr_rcall, link);
 
-		if (rc->call && (!rc->post.posted || rr_how(rc) == RR_HOW_LATER))
+		if (rc->call && rc->call->user && (!rc->post.posted || rr_how(rc) == RR_HOW_LATER))
 			rr_call_unsend(rc->call);
 	}
 }
@@ -474,17 +474,21 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 
 	/* no reply will arrive if it was not sent, or if it has arrived and waits for invalidations */
 	bool unposted = !rc->recv && rr_rcall_unpost(rc);
-	bool no_reply = rc->recv || unposted, cut;
+	bool no_reply = rc->recv || unposted, cut, keep;
 	int err = 0;
 
 	if (unposted)
 		rr_call_unsend(call);
 	cut = l->mode && l->mode->ops->cancel(rc, &no_reply);
 	/* its Send has not completed, so the windows may not be bound yet */
-	cut |= l->reg->windows && rc->send_buf && !no_reply;
+	keep = call->room && !no_reply && !l->mode && !c->closed;
+	cut |= l->reg->windows && rc->send_buf && !no_reply && (!keep || rc->sink.n);
+	keep &= !cut;
 	if (cut) /* the device uses that memory until the connection ends */
 		rr_qp_disconnect(l->ep->qp);
-	if (!no_reply)
+	if (keep) /* the rest is the caller's again with its room */
+		err = rr_reg_end(l->reg, &rc->sink, 1, RR_END_GIVEN_UP, NULL);
+	else if (!no_reply)
 		err = rr_reg_end(l->reg, rc->offers, RR_RCALL_OFFERS, RR_END_GIVEN_UP, NULL);
 	if (err == -EAGAIN) {
 		rr_link_fail(l, -ECONNABORTED, "a call was given up while its memory was in use");
@@ -493,7 +497,10 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	call->xprt = NULL;
 	if (cut || err)
 		rr_link_fail(l, -ECONNABORTED, "a call was given up and its memory taken back");
-	rr_rcall_detach(rc);
+	if (keep)
+		call->late = rc;
+	else
+		rr_rcall_detach(rc);
 	return no_reply;
 }
 

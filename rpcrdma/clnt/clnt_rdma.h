@@ -59,21 +59,21 @@ struct rr_verdict {
 	uint32_t credits;    /* granted with it */
 };
 
-#define RR_RCALL_OFFERS 4u
-#define RR_RCALL_WRS (2 * RR_REG_SEGS_MAX + 3u) /* binds of all its offers, and its Send */
+#define RR_RCALL_OFFERS 5u
+#define RR_RCALL_WRS (4 * RR_REG_SEGS_MAX + 2u) /* binds of all its offers, and its Send; `message` has one segment */
 
 /* A call on a link. */
 struct rr_rcall {
 	struct list link;             /* link->calls or free_calls */
 	struct rr_link *conn;
-	struct rr_call *call;         /* NULL: finished or given up, but the Send is in flight */
+	struct rr_call *call;         /* NULL: finished or given up, but the Send is in flight. GONE: its room is in use */
 	struct rpcrdma_buf *send_buf; /* while the Send is in flight */
 	struct rr_post post;
 	struct rr_wr wr;
 	struct rr_sge sge;
 	union {
 		struct {
-			struct rr_offer args, sink, message, reply;
+			struct rr_offer args, sink, message, ready, reply; /* ready: the call's, after `message` */
 		};
 		struct rr_offer offers[RR_RCALL_OFFERS]; /* all of them */
 	};
@@ -95,6 +95,18 @@ static inline enum rr_how rr_how(const struct rr_rcall *rc)
 static inline bool rr_rcall_is_busy(const struct rr_rcall *rc)
 {
 	return rc->mode && rc->mode->busy;
+}
+
+/** rr_rcall_is_late - true if the call was given up, and only its reply or the end of the link end it */
+static inline bool rr_rcall_is_late(const struct rr_rcall *rc)
+{
+	return rc->call && rc->call->state == RR_CALL_GONE;
+}
+
+/** rr_rcall_reply_mem - returns the memory of the Reply chunk of @rc */
+static inline uint8_t *rr_rcall_reply_mem(const struct rr_rcall *rc)
+{
+	return rc->reply.mem ? rc->reply.mem : rc->call->room->mem;
 }
 
 /* ---- clnt_rdma.c ---------------------------------------------------------------------------- */

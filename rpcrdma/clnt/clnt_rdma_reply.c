@@ -91,7 +91,7 @@ static void check_reply(const struct rr_rcall *rc, const struct rr_hdr *h, uint8
 	} else if (!replied || replied % 4) {
 		broken(v, "long reply without a message");
 	} else {
-		v->msg = rc->reply.mem;
+		v->msg = rr_rcall_reply_mem(rc);
 		v->msg_bytes = (size_t)replied;
 	}
 }
@@ -121,6 +121,15 @@ static void decode(struct rr_rcall *rc, struct rr_verdict *v)
 {
 	struct rr_stream s;
 
+	if (rc->call->room) {
+		v->err = rr_clnt_take(rc->call, v->msg, v->msg_bytes, v->placed, &v->why);
+		v->drop = v->err == -EPROTO;
+		if (!v->err && v->placed)
+			unbounce(rc, v);
+		if (!v->err)
+			rr_count(rc->conn->engine, bytes_in, v->placed);
+		return;
+	}
 	if (v->placed)
 		rr_stream_decode_chunk(&s, v->msg, v->msg_bytes, RR_STREAM_ANY_POSITION,
 				       (size_t)v->placed);
@@ -159,6 +168,17 @@ static uint32_t granted(struct rr_link *l, uint32_t credits)
 	return MIN(want, l->ep->msgs); /* no more calls than receives */
 }
 
+/* The call was given up before; its room is free now. The verdict concerns only the connection. */
+static void finish_late(struct rr_rcall *rc)
+{
+	struct rr_link *l = rc->conn;
+	struct rr_call *call = rc->call;
+	uint32_t credits = rc->verdict.credits;
+
+	rr_rcall_detach(rc);
+	rr_clnt_stray(l->clnt, call->xid, l->ending ? 1 : granted(l, credits));
+}
+
 void rr_rcall_finish(struct rr_closing *closing)
 {
 	struct rr_rcall *rc = container_of(closing, struct rr_rcall, closing);
@@ -170,6 +190,10 @@ void rr_rcall_finish(struct rr_closing *closing)
 	if (err == -EINPROGRESS)
 		return; /* this function runs again */
 	/* from here on the peer cannot access any of it */
+	if (rr_rcall_is_late(rc)) {
+		finish_late(rc);
+		return;
+	}
 	if (err && !v.err)
 		lost_pages(&v);
 	if (!v.err)
@@ -220,7 +244,10 @@ static struct rr_rcall *call_of_reply(struct rr_link *l, const struct rr_hdr *h)
 {
 	struct rr_call *call = rr_clnt_find(l->clnt, h->xid);
 
-	return call ? call->xprt : NULL;
+	if (call)
+		return call->xprt;
+	call = rr_clnt_find_late(l->clnt, h->xid);
+	return call ? call->late : NULL;
 }
 
 void rr_link_recv(struct rr_done *done, const struct rr_wc *wc)

@@ -33,7 +33,7 @@
 
 /* ---- offers ------------------------------------------------------------------------------- */
 
-/* Is another call in progress that will make room? Not one that waits for room itself. */
+/* Is another call in progress that will make room? Not one that waits for room itself, or for a late reply. */
 static bool others_are_out(const struct rr_rcall *rc)
 {
 	const struct rr_clnt_mode *d = rc->conn->mode;
@@ -41,7 +41,7 @@ static bool others_are_out(const struct rr_rcall *rc)
 	list_for_each(node, &rc->conn->calls) {
 		const struct rr_rcall *other = list_entry(node, struct rr_rcall, link);
 
-		if (other != rc && !(d && d->ops->waits(other)))
+		if (other != rc && !rr_rcall_is_late(other) && !(d && d->ops->waits(other)))
 			return true;
 	}
 	return false;
@@ -202,9 +202,13 @@ static int plan(const struct rr_link *l, const struct rr_call *call, const struc
 		struct rr_plan_call *p)
 {
 	uint64_t room = rr_clnt_sink_bytes(call);
+	size_t reply_max = (size_t)RR_RPC_REPLY_HDR_BYTES + call->user->reply_max + rr_clnt_verf_room(call);
+	struct iovec room_iov = { 0 };
 
 	if (s->has_payload && !payload_is_there(&s->payload))
 		return -EINVAL;
+	if (call->room)
+		room_iov = (struct iovec){ call->room->mem, call->room->bytes };
 	if (room > UINT32_MAX) {
 		call->user->why = "sink is longer than a payload can be (4 GiB)";
 		return -EINVAL;
@@ -214,12 +218,12 @@ static int plan(const struct rr_link *l, const struct rr_call *call, const struc
 		.has_arg = s->has_payload,
 		.arg_bytes = s->has_payload ? s->payload.length : 0,
 		.head_segs = 1,
-		.reply_max = (size_t)RR_RPC_REPLY_HDR_BYTES + call->user->reply_max +
-			     rr_clnt_verf_room(call),
+		.reply_max = reply_max,
+		.reply_whole = call->room != NULL,
 		.has_result = room > 0,
 		.result_max = (uint32_t)room,
 		.result_segs = segments(l->clnt, call->user->sink, call->user->sinkcnt, room),
-		.reply_segs = 1,
+		.reply_segs = call->room ? segments(l->clnt, &room_iov, 1, round_up4(reply_max)) : 1,
 		.send_max = l->clnt->send_inline,
 		.recv_max = l->clnt->recv_inline,
 		.force_chunks = l->clnt->lab.force_chunks,
@@ -273,6 +277,18 @@ static size_t put_head(const struct rr_stream *s, uint8_t *to)
 
 /* ---- the chunks --------------------------------------------------------------------------- */
 
+/* Offers the caller's room for the reply, or memory of the link. */
+static int offer_reply(struct rr_link *l, struct rr_rcall *rc, size_t bytes, unsigned access)
+{
+	const struct rpcrdma_room *room = rc->call->room;
+	struct iovec iov;
+
+	if (!room)
+		return rr_reg_offer(l->reg, &rc->reply, NULL, 0, bytes, access, false);
+	iov = (struct iovec){ room->mem, room->bytes };
+	return rr_reg_offer(l->reg, &rc->reply, &iov, 1, bytes, access, others_are_out(rc));
+}
+
 static int offer_result(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_call *p)
 {
 	const struct rpcrdma_call *user = rc->call->user;
@@ -290,7 +306,7 @@ static int offer_result(struct rr_link *l, struct rr_rcall *rc, const struct rr_
 		rr_count(l->engine, chunks_write, 1);
 	}
 	if (p->reply_chunk) {
-		err = rr_reg_offer(l->reg, &rc->reply, NULL, 0, p->reply_chunk_bytes, access, false);
+		err = offer_reply(l, rc, p->reply_chunk_bytes, access);
 		if (err)
 			return err;
 		put_write_chunk(&rc->reply, &rc->reply_chunk);

@@ -32,6 +32,7 @@ enum rr_tclnt_rx {
 	RR_RX_HEAD,    /* the record is one fragment; its head is being collected */
 	RR_RX_GATHER,  /* the record has several fragments: collected whole, without their marks */
 	RR_RX_PAYLOAD, /* payload is read from the socket into the sink */
+	RR_RX_ROOM,    /* results are read from the socket into the room of their call */
 	RR_RX_SKIP,    /* the rest of the record belongs to no call */
 };
 
@@ -56,13 +57,13 @@ struct rr_tclnt {
 	uint8_t *buf;                /* [at, end) is unread */
 	size_t cap, at, end;
 	size_t record_bytes;         /* HEAD: bytes of the record. GATHER: bytes collected so far */
-	size_t frag_left;            /* GATHER: missing bytes of this fragment */
-	bool frag_last;
+	size_t frag_left;            /* GATHER, ROOM: missing bytes of this fragment */
+	bool frag_last;              /* GATHER, ROOM, SKIP */
 	size_t need;                 /* bytes of the record required to continue */
-	struct rr_call *rx_call;     /* PAYLOAD: its call */
-	uint64_t sink_at;
+	struct rr_call *rx_call;     /* PAYLOAD, ROOM: its call */
+	uint64_t sink_at;            /* ROOM: bytes of the results in the room */
 	size_t payload_left, pad_left;
-	size_t skip_left;            /* SKIP */
+	size_t skip_left;            /* SKIP: of this fragment */
 	bool skip_stray;             /* ... and then report skip_xid as a stray */
 	uint32_t skip_xid;
 };

@@ -9,7 +9,10 @@
  *                   |        |----(payload extends beyond)--> PAYLOAD --> done
  *                   |        |----(no call)--> SKIP
  *                   |        '----(longer than its call allows)--> done, SKIP
+ *                   |        '----(its call has a room)--> ROOM --> done
  *                   '--(more fragments follow)--> GATHER --> as HEAD with the whole record
+ *                                                      '---> ROOM, SKIP fragment by fragment, as soon as it is
+ *                                                            known that no call of this kind needs the whole
  *
  *             As soon as the results can be decoded up to the payload, they are. The rest of the payload is
  *             read from the socket into the caller's memory, and data after it goes into the buffer by the same
@@ -59,6 +62,7 @@ void rr_tclnt_recv_reset(struct rr_tclnt *t)
 	t->record_bytes = 0;
 	t->rx_call = NULL;
 	t->skip_stray = false;
+	t->frag_left = 0;
 }
 
 /* Makes room for @bytes from t->at on. */
@@ -90,7 +94,19 @@ static void skip(struct rr_tclnt *t, size_t bytes)
 {
 	t->rx = bytes ? RR_RX_SKIP : RR_RX_MARK;
 	t->skip_left = bytes;
+	t->frag_last = true;
 	t->record_bytes = 0;
+}
+
+/* Skips the rest of a record, which may have more fragments. */
+static void skip_record(struct rr_tclnt *t)
+{
+	bool is_last = t->frag_last;
+
+	skip(t, t->frag_left);
+	t->frag_last = is_last;
+	if (!is_last)
+		t->rx = RR_RX_SKIP;
 }
 
 static void finish(struct rr_tclnt *t, struct rr_call *call, int err, const char *why)
@@ -99,7 +115,7 @@ static void finish(struct rr_tclnt *t, struct rr_call *call, int err, const char
 
 	if (!err) {
 		rr_count(t->engine, bytes_in, call->user->payload_bytes);
-		rr_count(t->engine, bytes_copied, call->user->payload_bytes);
+		rr_count(t->engine, bytes_copied, call->user->payload_bytes + call->user->results_bytes);
 	}
 	call->xprt = NULL;
 	/* a reply before the call was completely written: the rest of the record cannot be written any more */
@@ -117,7 +133,90 @@ void rr_tclnt_recv_forget(struct rr_tclnt *t, const struct rr_call *call)
 	t->rx_call = NULL;
 	t->skip_stray = true;
 	t->skip_xid = call->xid;
-	skip(t, t->payload_left + t->pad_left);
+	if (t->rx == RR_RX_ROOM)
+		skip_record(t);
+	else
+		skip(t, t->payload_left + t->pad_left);
+}
+
+/* ---- results that are not decoded --------------------------------------------------------- */
+
+/* Takes a mark: the next fragment of a record. Return: false: it is not there yet */
+static bool next_fragment(struct rr_tclnt *t)
+{
+	uint32_t mark;
+
+	if (unread(t) < RR_MARK_BYTES)
+		return false;
+	mark = get_be32(t->buf + t->at);
+	t->at += RR_MARK_BYTES;
+	t->frag_left = mark & ~RR_MARK_LAST;
+	t->frag_last = (mark & RR_MARK_LAST) != 0;
+	return true;
+}
+
+/* Is the call's room too small for this fragment? Then fails the call, and skips the rest of the record. */
+static bool overflows(struct rr_tclnt *t, struct rr_call *call)
+{
+	if (t->sink_at + t->frag_left <= call->user->reply_max)
+		return false;
+	t->rx_call = NULL;
+	skip_record(t);
+	finish(t, call, -EMSGSIZE, "the results are longer than reply_max");
+	return true;
+}
+
+/* Begins a reply to a call with a room, of which [at, at + have) is in the buffer and frag_left bytes follow in this
+ * fragment. Return: false: its header is not complete */
+static bool start_room(struct rr_tclnt *t, struct rr_call *call, size_t have)
+{
+	const uint8_t *msg = t->buf + t->at;
+	const char *why;
+	size_t head;
+	int rc = rr_clnt_open(call, msg, have, &head, &why);
+
+	if (rc == -EPROTO && have < REPLY_HDR_MAX && (t->frag_left || !t->frag_last))
+		return false;
+	t->at += have;
+	if (rc) {
+		skip_record(t);
+		finish(t, call, rc, why);
+		return true;
+	}
+	t->sink_at = have - head;
+	if (overflows(t, call))
+		return true;
+	memcpy(call->room->mem, msg + head, have - head);
+	t->record_bytes = 0;
+	t->rx_call = call;
+	t->rx = RR_RX_ROOM;
+	return true;
+}
+
+/* Most bytes bypass the buffer. Return: false: more has to be read */
+static bool take_room(struct rr_tclnt *t)
+{
+	struct rr_call *call = t->rx_call;
+	size_t n = MIN(unread(t), t->frag_left);
+
+	memcpy((uint8_t *)call->room->mem + t->sink_at, t->buf + t->at, n);
+	t->at += n;
+	t->sink_at += n;
+	t->frag_left -= n;
+	if (t->frag_left)
+		return false;
+	if (!t->frag_last) {
+		if (!next_fragment(t))
+			return false;
+		(void)overflows(t, call);
+		return true;
+	}
+	t->rx_call = NULL;
+	skip(t, 0);
+	call->user->results = call->room->mem;
+	call->user->results_bytes = (size_t)t->sink_at;
+	finish(t, call, 0, "success");
+	return true;
 }
 
 /* ---- the beginning of a record ------------------------------------------------------------ */
@@ -207,6 +306,12 @@ static bool take_head_of(struct rr_tclnt *t, struct rr_call *call, size_t have)
 	size_t total = t->record_bytes, need = total;
 	bool is_long = total > reply_limit(call);
 
+	if (call->room) {
+		t->frag_left = total - have;
+		t->frag_last = true;
+		t->need = MIN(total, (size_t)REPLY_HDR_MAX);
+		return start_room(t, call, have);
+	}
 	if (is_long && total > RECORD_MAX) {
 		finish(t, call, -EPROTO, "reply longer than any that is accepted");
 		return true;
@@ -237,6 +342,10 @@ static bool take_head(struct rr_tclnt *t)
 		return false;
 	xid = get_be32(t->buf + t->at);
 	call = get_be32(t->buf + t->at + 4) == RR_RPC_REPLY ? rr_clnt_find(t->clnt, xid) : NULL;
+	if (!call && rr_clnt_find_late(t->clnt, xid)) {
+		broken(t, "reply to a call that was not written yet");
+		return true;
+	}
 	if (!call) {
 		t->at += have;
 		skip(t, total - have);
@@ -272,6 +381,29 @@ static bool take_mark(struct rr_tclnt *t)
 	return true;
 }
 
+/* An incomplete record of several fragments that need not be gathered: its reply goes to a room, or to no call. */
+static bool take_long(struct rr_tclnt *t)
+{
+	const uint8_t *msg = t->buf + t->at;
+	struct rr_call *call;
+	uint32_t xid;
+
+	if (t->record_bytes < RR_RPC_REPLY_HDR_BYTES)
+		return false;
+	xid = get_be32(msg);
+	call = get_be32(msg + 4) == RR_RPC_REPLY ? rr_clnt_find(t->clnt, xid) : NULL;
+	if (call)
+		return call->room && start_room(t, call, t->record_bytes);
+	if (rr_clnt_find_late(t->clnt, xid)) {
+		broken(t, "reply to a call that was not written yet");
+		return true;
+	}
+	t->at += t->record_bytes;
+	skip_record(t);
+	rr_clnt_stray(t->clnt, xid, 0);
+	return true;
+}
+
 /* Removes marks as they arrive, so that [at, at + record_bytes) is message and the rest of the buffer is data
  * after it. Return: false: more is needed. */
 static bool take_fragment(struct rr_tclnt *t)
@@ -283,6 +415,8 @@ static bool take_fragment(struct rr_tclnt *t)
 	t->record_bytes += n;
 	t->frag_left -= n;
 	rest -= n;
+	if ((t->frag_left || !t->frag_last) && take_long(t))
+		return true;
 	if (t->record_bytes > RECORD_MAX) {
 		broken(t, "record too long");
 		return false;
@@ -317,6 +451,12 @@ static bool take_skip(struct rr_tclnt *t)
 	t->skip_left -= n;
 	if (t->skip_left)
 		return false;
+	if (!t->frag_last) {
+		if (!next_fragment(t))
+			return false;
+		t->skip_left = t->frag_left;
+		return true;
+	}
 	t->rx = RR_RX_MARK;
 	return true;
 }
@@ -352,6 +492,8 @@ static bool step(struct rr_tclnt *t)
 		return take_fragment(t);
 	case RR_RX_PAYLOAD:
 		return take_pad(t);
+	case RR_RX_ROOM:
+		return take_room(t);
 	case RR_RX_SKIP:
 		return take_skip(t);
 	}
@@ -385,6 +527,14 @@ static int sink_rest(const struct rr_tclnt *t, struct iovec *iov, size_t *ret_by
 	return n;
 }
 
+/* The same of the rest of a fragment, which goes to a room that is large enough. */
+static int room_rest(const struct rr_tclnt *t, struct iovec *iov, size_t *ret_bytes)
+{
+	*ret_bytes = t->frag_left;
+	iov[0] = (struct iovec){ (uint8_t *)t->rx_call->room->mem + t->sink_at, t->frag_left };
+	return t->frag_left ? 1 : 0;
+}
+
 /* Returns the room needed in the current state. */
 static size_t wanted_room(const struct rr_tclnt *t)
 {
@@ -400,15 +550,19 @@ static bool read_some(struct rr_tclnt *t)
 {
 	struct iovec iov[SINK_IOV + 1];
 	size_t direct = 0, room, past;
+	size_t *left = t->rx == RR_RX_ROOM ? &t->frag_left : &t->payload_left;
+	bool is_past = t->rx == RR_RX_PAYLOAD || t->rx == RR_RX_ROOM; /* the buffer */
 	ssize_t n;
 	int cnt = 0;
 
 	if (t->rx == RR_RX_PAYLOAD)
 		cnt = sink_rest(t, iov, &direct);
+	if (t->rx == RR_RX_ROOM)
+		cnt = room_rest(t, iov, &direct);
 	if (!make_room(t, wanted_room(t)))
 		return false;
 	room = t->cap - t->end;
-	if (direct == (t->rx == RR_RX_PAYLOAD ? t->payload_left : 0))
+	if (direct == (is_past ? *left : 0))
 		iov[cnt++] = (struct iovec){ t->buf + t->end, room };
 	n = readv(t->watch.fd, iov, cnt);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -424,7 +578,7 @@ static bool read_some(struct rr_tclnt *t)
 	past = MIN((size_t)n, direct);
 	t->sink_at += past;
 	if (direct)
-		t->payload_left -= past;
+		*left -= past;
 	t->end += (size_t)n - past;
 	return true;
 }

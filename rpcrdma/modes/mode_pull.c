@@ -221,7 +221,7 @@ void rr_mode_pull(struct rr_rcall *rc, struct rr_recv_ctx *recv, const struct rr
 		v->drop = true;
 		return;
 	}
-	v->msg = replied ? rc->reply.mem : msg;
+	v->msg = replied ? rr_rcall_reply_mem(rc) : msg;
 	v->msg_bytes = replied ? (size_t)replied : msg_bytes;
 	v->was_read = true;
 	v->position = h->reads[0].position;

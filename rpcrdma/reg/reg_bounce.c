@@ -8,7 +8,7 @@
  *             map. But each such region costs both sides a descriptor, so their number per connection is limited.
  *             Otherwise it is registered with each offer.
  * Memory:     The connection owns them; idle ones are on rc->bounces, others belong to their offer. Payload recurs,
- *             so its memory stays. Long messages are rare (a mount requests the list of exports), so their
+ *             so its memory stays, up to 8 MiB. Long messages are rare (a mount requests the list of exports), so their
  *             memory is freed instead of staying pinned.
  * Threads:    The engine's.
  * Errors:     -ENOMEM.
@@ -23,6 +23,7 @@
 #define BYTES_MIN 4096u
 #define MAPPED_MAX 16u
 #define MESSAGE_KEEP_MAX ((size_t)128 << 10)
+#define PAYLOAD_KEEP_MAX ((size_t)8 << 20)
 
 struct rr_reg_bounce {
 	struct list link;             /* rc->bounces when idle */
@@ -219,7 +220,7 @@ void rr_reg_bounce_put(struct rr_reg_conn *rc, struct rr_offer *o)
 		return;
 	list_add_head(&rc->bounces, &b->link);
 	/* a connection that ends frees them all, after its queue pair is destroyed */
-	if (b->message && b->bytes > MESSAGE_KEEP_MAX && !(rc->ep && rr_ep_is_ending(rc->ep)))
+	if (b->bytes > (b->message ? MESSAGE_KEEP_MAX : PAYLOAD_KEEP_MAX) && !(rc->ep && rr_ep_is_ending(rc->ep)))
 		bounce_destroy(rc, b);
 }
 

@@ -72,7 +72,7 @@ static unsigned offered_reply_segs(const struct rr_plan_call *p)
 static int plan_offer(struct rr_plan_call *p)
 {
 	bool reducible = p->has_result && p->result_max && !p->no_reduce;
-	size_t whole = plus(p->reply_max, p->has_result ? padded(p->result_max) : 0);
+	size_t whole = plus(p->reply_max, p->has_result && !p->reply_whole ? padded(p->result_max) : 0);
 	size_t rest = whole, read_back = reducible && p->result_read ? 1 : 0;
 
 	p->write_chunk = false;

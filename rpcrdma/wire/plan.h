@@ -36,6 +36,7 @@ struct rr_plan_call {
 	unsigned result_segs, reply_segs;
 	uint32_t send_max;       /* largest Send this way (call inline threshold) */
 	uint32_t recv_max;       /* largest Send the other way (reply inline threshold) */
+	bool reply_whole;        /* reply_max includes the payload: the responder may leave it in the message */
 	bool no_reduce;          /* RPCSEC_GSS integrity or privacy: the payload must stay inline */
 	bool result_read;        /* Read-Read: the responder offers a payload that does not fit, with the reply */
 	bool force_chunks;       /* tests and `ddp=always`: reduce even a payload that fits inline */

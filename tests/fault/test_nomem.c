@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "base/wire.h"
 #include "local_int.h"
 #include "lab.h"
 #include "rpcrdma.h"
@@ -199,7 +200,7 @@ static const struct rpcrdma_svc_ops ops = {
 
 /* ---- the calls ---- */
 
-#define ASKS 7
+#define ASKS 9
 
 struct ask {
 	struct rpcrdma_call call;
@@ -216,9 +217,12 @@ struct ask {
 		struct wire_big_res big;
 	} res;
 	struct iovec iov;
+	struct rpcrdma_room room;
+	unsigned released;
 };
 
-static uint8_t out[BULK], in[2][BULK];
+static uint8_t out[BULK], in[3][BULK];
+static _Alignas(8) uint8_t rooms[2][BULK + 4096];
 
 static void on_done(struct rpcrdma_call *call, int err)
 {
@@ -256,6 +260,35 @@ static void fill(struct ask *a, enum wire_proc proc, uint32_t bytes, uint8_t *si
 	}
 }
 
+static void on_released(struct rpcrdma_room *room)
+{
+	container_of(room, struct ask, room)->released++;
+}
+
+/* The results are not decoded. */
+static void fill_room(struct ask *a, uint8_t *room)
+{
+	a->room = (struct rpcrdma_room){ .mem = room, .bytes = sizeof(rooms[0]), .released = on_released };
+	a->call.room = &a->room;
+	a->call.reply_max = a->call.proc == WIRE_GET ? BULK + 64 : a->call.reply_max;
+}
+
+static void check_room(const struct ask *a)
+{
+	const uint8_t *at = a->call.results;
+	bool is_get = a->call.proc == WIRE_GET;
+	uint32_t n = is_get ? a->args.get.count : a->args.big;
+
+	assert_int_equal(a->released, 1);
+	if (a->err)
+		return;
+	assert_in_range(at - rooms[0], 0, sizeof(rooms));
+	assert_int_equal(get_be32(at + (is_get ? 4 : 0)), n);
+	for (uint32_t i = 0; is_get && i < n; i++)
+		if ((a->call.payload_bytes ? in[2] : at + 8)[i] != wire_byte(i))
+			fail_msg("byte %u", i);
+}
+
 static void check(const struct ask *a, unsigned modes)
 {
 	uint32_t sum = 0;
@@ -264,7 +297,9 @@ static void check(const struct ask *a, unsigned modes)
 	if (a->err) /* one allocation failed, and everything else was repaired */
 		assert_true(a->err == -ENOMEM || a->err == -ETIMEDOUT || a->err == -ECONNREFUSED ||
 			    (modes && a->err == -ENOPROTOOPT)); /* it may have been the server's for them */
-	if (a->err)
+	if (a->call.room)
+		check_room(a);
+	if (a->err || a->call.room)
 		return;
 	if (a->call.proc == WIRE_PUT) {
 		for (uint32_t i = 0; i < a->args.put.data.length; i++)
@@ -333,6 +368,10 @@ static void everything(const char *url, const struct rpcrdma_svc_attr *svc,
 	fill(&asks[4], WIRE_BIG, 100, NULL);
 	fill(&asks[5], WIRE_BIG, 60000, NULL);
 	fill(&asks[6], WIRE_PUT, BULK / 4, NULL); /* what fits a slot, where there are slots */
+	fill(&asks[7], WIRE_BIG, 60000, NULL);
+	fill(&asks[8], WIRE_GET, BULK, in[2]);
+	fill_room(&asks[7], rooms[0]);
+	fill_room(&asks[8], rooms[1]);
 	for (int i = 0; i < ASKS; i++) {
 		int rc = rpcrdma_clnt_call(c, &asks[i].call);
 
@@ -341,6 +380,7 @@ static void everything(const char *url, const struct rpcrdma_svc_attr *svc,
 		asks[i].call.priv[0] = rc ? NULL : asks[i].call.priv[0];
 		asks[i].done = rc ? 1 : 0;
 		asks[i].err = rc;
+		asks[i].released += rc ? 1 : 0;
 	}
 	do {
 		rpcrdma_engine_wait(engine, 100);

@@ -169,35 +169,37 @@ static void start_put_pieces(struct talk_call *c)
 	talk_go(c);
 }
 
+#define IN_LINE 9u /* the last two have to wait */
+
 /* A call whose Send waits for room in the queue: nothing of it ever goes out. */
 static void given_up_in_line(void **state)
 {
 	struct rr_local_attr local = { .filters = HOOKS(.chaos_seed = 11) };
-	struct rpcrdma_clnt_attr ca = { .credits = 8 };
+	struct rpcrdma_clnt_attr ca = { .credits = 16 };
 	struct rpcrdma_stats was, is;
-	struct talk_call c[6];
+	struct talk_call c[IN_LINE];
 
 	(void)state;
 	begin(&local, &ca);
 	still_works();
 	raw_server_settle(&srv);
 	was = stats();
-	for (unsigned i = 0; i < 6; i++)
-		start_put_pieces(&c[i]); /* nine requests each, of 39; nothing moves in between */
+	for (unsigned i = 0; i < IN_LINE; i++)
+		start_put_pieces(&c[i]); /* nine requests each, of 70; nothing moves in between */
 	is = stats();
 	assert_int_equal(is.sq_waits - was.sq_waits, 2);
-	assert_int_equal(is.posts - was.posts, 4);
-	rpcrdma_clnt_cancel(clnt, &c[4].call);
-	assert_false(c[4].call.sent);
-	ended(&c[4], -ECANCELED);
-	for (unsigned i = 0; i < 5; i++) {
+	assert_int_equal(is.posts - was.posts, IN_LINE - 2);
+	rpcrdma_clnt_cancel(clnt, &c[IN_LINE - 2].call);
+	assert_false(c[IN_LINE - 2].call.sent);
+	ended(&c[IN_LINE - 2], -ECANCELED);
+	for (unsigned i = 0; i < IN_LINE - 1; i++) {
 		hear();
 		assert_int_equal(heard.nreads, 8);
 		answer_put(16000);
 	}
 	assert_false(hear_one());
-	for (unsigned i = 0; i < 6; i++) {
-		if (i != 4)
+	for (unsigned i = 0; i < IN_LINE; i++) {
+		if (i != IN_LINE - 2)
 			ended(&c[i], 0);
 		talk_fini(&c[i]);
 	}
@@ -212,31 +214,31 @@ static void given_up_in_line(void **state)
 static void answered_in_line(void **state)
 {
 	struct rr_local_attr local = { .filters = HOOKS(.chaos_seed = 11) };
-	struct rpcrdma_clnt_attr ca = { .credits = 8 };
+	struct rpcrdma_clnt_attr ca = { .credits = 16 };
 	struct rpcrdma_stats was;
-	struct talk_call c[6];
+	struct talk_call c[IN_LINE];
 
 	(void)state;
 	begin(&local, &ca);
 	still_works();
 	raw_server_settle(&srv);
 	was = stats();
-	for (unsigned i = 0; i < 6; i++)
-		start_put_pieces(&c[i]); /* as above: two have to wait */
+	for (unsigned i = 0; i < IN_LINE; i++)
+		start_put_pieces(&c[i]); /* as above */
 	assert_int_equal(stats().sq_waits - was.sq_waits, 2);
-	heard = (struct rr_hdr){ .xid = heard.xid + 6 };
+	heard = (struct rr_hdr){ .xid = heard.xid + IN_LINE };
 	answer_put(16000);
-	ended(&c[5], -EPROTO);
-	assert_non_null(strstr(c[5].call.why, "had not been sent"));
+	ended(&c[IN_LINE - 1], -EPROTO);
+	assert_non_null(strstr(c[IN_LINE - 1].call.why, "had not been sent"));
 	raw_server_until(&srv, &srv.conns, 2);
-	for (unsigned i = 0; i < 5; i++) { /* over the next one, all that is said again */
+	for (unsigned i = 0; i < IN_LINE - 1; i++) { /* over the next one, all that is said again */
 		do
 			hear();
 		while (srv.got[srv.taken - 1].conn != 2);
 		answer_put(16000);
 	}
-	for (unsigned i = 0; i < 6; i++) {
-		ended(&c[i], i == 5 ? -EPROTO : 0);
+	for (unsigned i = 0; i < IN_LINE; i++) {
+		ended(&c[i], i == IN_LINE - 1 ? -EPROTO : 0);
 		talk_fini(&c[i]);
 	}
 	still_works();
