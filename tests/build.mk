@@ -171,6 +171,33 @@ $(B)/bench/%: $(O)/tests/bench/%.o $(HOUSE)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) $< $(LDFLAGS_bench_$*) $(HOUSE) $(filter-out -lcmocka,$(HOUSE_LIBS)) -o $@
 
+# ---- NFSv3 by stubs of rpcgen: a client and a service on handles of librpcrdma_tirpc alone ----------------
+
+NFS_GEN := $(GEN)/rpcgen_nfs
+NFS_SRCS := $(wildcard tests/interop/rpcgen/*.c)
+NFS_STUBS := $(addprefix $(O)/gen/rpcgen_nfs/nfs_,xdr.o clnt.o svc.o)
+NFS_PROGS := $(NFS_SRCS:%.c=$(O)/%)
+
+# -M: the caller provides the memory of results, so a READ can go to memory of its choice.
+RPCGEN_NFS = $(call say,RPCGEN,$@)rm -f $@ && cd $(<D) && $(RPCGEN) -N -M -i 0
+$(NFS_GEN)/nfs.h: tests/interop/rpcgen/nfs.x
+	@mkdir -p $(@D)
+	$(RPCGEN_NFS) -h -o ../../../$@ $(<F)
+$(NFS_GEN)/nfs_%.c: tests/interop/rpcgen/nfs.x
+	@mkdir -p $(@D)
+	$(RPCGEN_NFS) $(NFS_PART_$*) -o ../../../$@ $(<F)
+NFS_PART_xdr := -c
+NFS_PART_clnt := -l
+NFS_PART_svc := -m
+
+$(NFS_STUBS): $(O)/gen/%.o: $(GEN)/%.c $(NFS_GEN)/nfs.h $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(TIRPC_CFLAGS) -I$(NFS_GEN) $(CPPFLAGS) $(CFLAGS) -w -c $< -o $@
+$(NFS_SRCS:%.c=$(O)/%.o): INC_tests := -I$(NFS_GEN)
+$(NFS_SRCS:%.c=$(O)/%.o): $(NFS_GEN)/nfs.h
+$(NFS_PROGS): %: %.o $(NFS_STUBS) $(O)/librpcrdma_tirpc.a $(O)/librpcrdma.a
+	$(call say,LD,$@)$(LINK) $(filter-out $(if $(filter %client,$@),%svc.o,%clnt.o),$^) $(TIRPC_LIBS) $(RPCRDMA_LIBS) -o $@
+
 # ---- programs of the interoperation tests (tests/interop/*.sh) ------------------------------------
 
 INTEROP_SRCS := $(filter-out $(if $(HAVE_VERBS),,tests/interop/verbs%),$(wildcard tests/interop/*.c))
@@ -184,7 +211,7 @@ OBJECTS := $(addprefix $(O)/tests/flow/,test_leat_node test_leat_node_life test_
 .PHONY: interop-tools
 interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
 	$(O)/tests/unit/test_store_aio $(O)/tests/unit/test_store_aio_kernel $(O)/tests/flow/test_server_atime \
-	$(OBJECTS)
+	$(OBJECTS) $(NFS_PROGS)
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(O)/tests/interop/verbs_toy: $(addprefix $(O)/tests/lib/,toy_rig.o toy_block.o inside.o tmp_dir.o)
 $(O)/tests/interop/verbs_session: $(addprefix $(O)/tests/lib/,cancel_ops.o inside.o leat_flow.o)
@@ -209,7 +236,7 @@ check:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) run-check
 
-tests: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(EXAMPLES) $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(MANY)
+tests: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(EXAMPLES) $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(MANY) $(NFS_PROGS)
 
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TESTS) \
@@ -276,5 +303,5 @@ run-cov: tests
 		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
 
 LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(HANDLE_SRCS) $(PRELOAD_SRCS) $(RUN_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
-ALL_SRCS := $(LIB_SRCS) $(DUMP_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) $(HOSTILE_SRCS) tests/tumble/tumble.c \
+ALL_SRCS := $(LIB_SRCS) $(DUMP_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) $(NFS_SRCS) $(HOSTILE_SRCS) tests/tumble/tumble.c \
 	tests/powercut/powercut.c
