@@ -63,6 +63,8 @@ struct rpcrdma_clnt_attr {
 	struct rpcrdma_cred cred;      /* copied, with what it points to; a call may have its own */
 	uint32_t inline_bytes;         /* size of Send and receive buffers; 1024..65536; 0: 4096 */
 	uint32_t credits;              /* requested, <= RPCRDMA_CLNT_CREDITS_MAX; 0: 64; on TCP, maximum calls in flight */
+	uint32_t call_bytes_max;       /* longest call: its RPC header and arguments without their payload; at most
+	                                * RPCRDMA_CALL_BYTES_MAX; 0: 1 MiB + 8 KiB */
 	uint32_t timeout_ms;           /* without a reply: disconnect, reconnect, retransmit (but see no_resend); 0: 60000 */
 	uint32_t connect_ms;           /* limit of one attempt; 0: 10000 */
 	uint32_t backoff_ms;           /* first delay between attempts, doubles up to 64 times; 0: 50 */
@@ -112,6 +114,18 @@ struct rpcrdma_room {
 	void *priv[2];                     /* private */
 };
 
+/* Arguments that are encoded already: the bytes of @iov up to @payload_at, the payload, its XDR pad, which is added, and
+ * the other bytes of @iov. It is not copied, and must stay unchanged until done(), or, if the call has a room, until
+ * released(). */
+struct rpcrdma_ready {
+	const struct iovec *iov;           /* XDR bytes without payload and pad; the sum is a multiple of 4 */
+	int iovcnt;
+	const struct iovec *payload;       /* may travel by Read chunk: its entries have at least payload_bytes */
+	int payloadcnt;
+	uint32_t payload_bytes;            /* 0: no payload */
+	size_t payload_at;                 /* behind the payload's length word, which @iov contains; a multiple of 4 */
+};
+
 /* How a reply that is not a success says so: numbers of RFC 5531 section 9. */
 struct rpcrdma_status {
 	uint32_t reply_stat;               /* 0: accepted, 1: denied */
@@ -126,6 +140,7 @@ struct rpcrdma_call {
 	const struct rpcrdma_cred *cred;   /* NULL: the client's */
 	xdrproc_t encode;                  /* arguments; runs again if the call is retransmitted */
 	const void *args;
+	const struct rpcrdma_ready *ready; /* arguments as XDR bytes; encode and args are not used. NULL: none */
 	xdrproc_t decode;                  /* results */
 	void *res;
 	struct rpcrdma_room *room;         /* receives the results as XDR bytes; decode and res are not used. NULL: none */

@@ -336,6 +336,8 @@ static int fill_attr(struct rpcrdma_clnt *c)
 		a->inline_bytes = 4096;
 	if (!a->credits)
 		a->credits = 64;
+	if (!a->call_bytes_max)
+		a->call_bytes_max = RR_CALL_BYTES_MAX;
 	if (!a->timeout_ms)
 		a->timeout_ms = 60000;
 	if (!a->connect_ms)
@@ -349,7 +351,7 @@ static int fill_attr(struct rpcrdma_clnt *c)
 	if (!lab->fast_write_bytes)
 		lab->fast_write_bytes = RPCRDMA_FAST_WRITE_MAX;
 	if (a->inline_bytes < RR_INLINE_MIN || a->inline_bytes > RR_INLINE_MAX ||
-	    a->credits > RPCRDMA_CLNT_CREDITS_MAX || rr_reg_check(c->engine->domain, a))
+	    a->credits > RPCRDMA_CLNT_CREDITS_MAX || a->call_bytes_max > RPCRDMA_CALL_BYTES_MAX || rr_reg_check(c->engine->domain, a))
 		return -EINVAL;
 	if ((lab->modes | RPCRDMA_MODES_ALL) != RPCRDMA_MODES_ALL ||
 	    (lab->modes && (lab->no_private_data || a->addr.transport == RPCRDMA_TCP)) ||

@@ -398,23 +398,60 @@ static bool is_over(struct rpcrdma_clnt *c)
 	return c->state == RPCRDMA_CLNT_UP && (c->dropping || c->ops->is_over(c, look));
 }
 
+/* Return: false: the sum is larger */
+static bool add_up(const struct iovec *iov, int iovcnt, size_t max, size_t *ret_sum)
+{
+	size_t sum = 0;
+
+	for (int i = 0; i < iovcnt; i++) {
+		if (iov[i].iov_len > max - sum)
+			return false;
+		sum += iov[i].iov_len;
+	}
+	*ret_sum = sum;
+	return true;
+}
+
+static int check(const struct rpcrdma_clnt *c, struct rpcrdma_call *user, size_t *ret_ready)
+{
+	const struct rpcrdma_ready *r = user->ready;
+	size_t sum = 0;
+
+	user->why = "the room of the call is smaller than reply_max and RPCRDMA_ROOM_HEAD";
+	if (user->room && user->room->bytes < (size_t)user->reply_max + RPCRDMA_ROOM_HEAD)
+		return -EINVAL;
+	if (!r)
+		return 0;
+	user->why = "the arguments exceed the maximum of a call";
+	if (!add_up(r->iov, r->iovcnt, c->attr.call_bytes_max, ret_ready))
+		return -EMSGSIZE;
+	user->why = "the payload of the arguments is longer than its iov";
+	if (add_up(r->payload, r->payloadcnt, SIZE_MAX, &sum) && sum < r->payload_bytes)
+		return -EINVAL;
+	user->why = "the ready arguments, or the position of their payload, are no multiple of 4";
+	return (*ret_ready | r->payload_at) % 4 || r->payload_at > *ret_ready ? -EINVAL : 0;
+}
+
 /* also -ECANCELED on a client that is being destroyed */
 int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 {
 	bool first = list_is_empty(&c->waiting);
 	struct rr_call *call;
-	int rc = -EAGAIN;
+	size_t ready_bytes = 0;
+	int rc;
 
 	user->why = "client destroyed";
 	if (c->closed)
 		return -ECANCELED;
-	user->why = "the room of the call is smaller than reply_max and RPCRDMA_ROOM_HEAD";
-	if (user->room && user->room->bytes < (size_t)user->reply_max + RPCRDMA_ROOM_HEAD)
-		return -EINVAL;
+	rc = check(c, user, &ready_bytes);
+	if (rc)
+		return rc;
 	user->why = "no memory for a call";
 	call = slot_get(c, user);
 	if (!call)
 		return -ENOMEM;
+	call->ready_bytes = ready_bytes;
+	rc = -EAGAIN;
 	list_add_tail(&c->waiting, &call->link);
 	call->for_next = user->no_resend && is_over(c);
 	if (first && !call->for_next && may_send(c)) {

@@ -56,6 +56,7 @@ struct rr_call {
 	int err;                  /* LEAVING: arguments of its done() */
 	const char *why;
 	void *xprt;               /* the transport's part of a sent call */
+	size_t ready_bytes;       /* of user->ready, without payload */
 	struct rpcrdma_room *room; /* not released yet; NULL: none */
 	void *late;               /* GONE: the transport's part, which still uses the room; NULL: nothing does */
 };
@@ -279,6 +280,14 @@ must_check int rr_clnt_cred(struct rpcrdma_clnt *c);
  * Return: 0; -EMSGSIZE: buffer too small (s->overflow); -EINVAL: the arguments do not encode, call->user->why says
  * why. */
 must_check int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap);
+
+/** rr_clnt_put_header - encodes the RPC header alone, of a call with ready arguments; marks their payload
+ * Return: 0; -EMSGSIZE; -EINVAL */
+must_check int rr_clnt_put_header(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap);
+
+/** rr_clnt_put_ready - appends the ready arguments without payload to the header
+ * Return: 0; -EMSGSIZE: buffer too small */
+must_check int rr_clnt_put_ready(struct rr_call *call, struct rr_stream *s);
 
 /** rr_clnt_decode - decodes the RPC reply header and, on success, the results, from a prepared stream
  * Return: the error of the header (rr_rpc_errno); -EBADMSG: the results do not decode; -EMSGSIZE: their payload is

@@ -75,12 +75,7 @@ int rr_clnt_cred(struct rpcrdma_clnt *c)
 	return 0;
 }
 
-/* @call: the call
- * @s: stream, set up here; its buffer holds the reduced message afterwards
- * @buf, @cap: for the message without its payload
- *
- * Return: 0, -EMSGSIZE or -EINVAL. */
-int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap)
+static int put_header(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap)
 {
 	const struct rpcrdma_clnt *c = call->clnt;
 	const struct rpcrdma_call *user = call->user;
@@ -105,6 +100,52 @@ int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t 
 		return -EMSGSIZE;
 	}
 	s->pos = wire_put_len(&p);
+	return 0;
+}
+
+int rr_clnt_put_header(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap)
+{
+	const struct rpcrdma_ready *r = call->user->ready;
+	int rc = put_header(call, s, buf, cap);
+
+	if (rc || !r->payload_bytes)
+		return rc;
+	s->has_payload = true;
+	s->payload = (struct rpcrdma_payload){ .length = r->payload_bytes, .iov = r->payload, .iovcnt = r->payloadcnt };
+	s->payload_pos = s->pos + r->payload_at;
+	return 0;
+}
+
+int rr_clnt_put_ready(struct rr_call *call, struct rr_stream *s)
+{
+	const struct rpcrdma_ready *r = call->user->ready;
+
+	if (call->ready_bytes > s->cap - s->pos) {
+		s->overflow = true;
+		return -EMSGSIZE;
+	}
+	for (int i = 0; i < r->iovcnt; i++) {
+		if (r->iov[i].iov_len)
+			memcpy(s->buf + s->pos, r->iov[i].iov_base, r->iov[i].iov_len);
+		s->pos += r->iov[i].iov_len;
+	}
+	return 0;
+}
+
+/* @call: the call
+ * @s: stream, set up here; its buffer holds the reduced message afterwards
+ * @buf, @cap: for the message without its payload
+ *
+ * Return: 0, -EMSGSIZE or -EINVAL. */
+int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap)
+{
+	const struct rpcrdma_call *user = call->user;
+	int rc = user->ready ? rr_clnt_put_header(call, s, buf, cap) : put_header(call, s, buf, cap);
+
+	if (rc)
+		return rc;
+	if (user->ready)
+		return rr_clnt_put_ready(call, s);
 	/* filters take their data without const, since the same one decodes */
 	if (!user->encode || user->encode(&s->xdr, (void *)(uintptr_t)user->args))
 		return 0;

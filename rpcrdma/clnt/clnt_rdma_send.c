@@ -9,6 +9,8 @@
  *                 READ_CHUNK  header with Read chunk  | message without the payload
  *                 LONG_READ   header with position-zero chunk and Read chunk
  *                 LONG        header with position-zero chunk over the whole message
+ *             Ready arguments that are longer than a Send are not copied: they are further segments of the
+ *             position-zero chunk, behind one for the RPC header.
  *
  * Memory:     Chunks describe the caller's own memory, one segment per iov entry, or memory of the transport for
  *             messages and for payload that registration (reg.h) copies; those copies are counted. The
@@ -160,10 +162,16 @@ void rr_rcall_free_all(struct rr_link *l)
 
 /* ---- the message -------------------------------------------------------------------------- */
 
+/* Ready arguments that do not fit a Send stay where they are: the stream has the header alone. */
+static bool is_apart(const struct rr_link *l, const struct rr_call *call)
+{
+	return call->user->ready && call->ready_bytes + RR_HDR_MIN > l->clnt->send_inline;
+}
+
 /* Encodes into the link's scratch buffer, which grows to the longest call so far. */
 static int encode(struct rr_link *l, struct rr_call *call, struct rr_stream *s)
 {
-	size_t bytes = l->scratch_bytes ? l->scratch_bytes : SCRATCH_BYTES;
+	size_t bytes = l->scratch_bytes ? l->scratch_bytes : SCRATCH_BYTES, max = l->clnt->attr.call_bytes_max;
 	uint8_t *bigger;
 	int rc;
 
@@ -175,10 +183,11 @@ static int encode(struct rr_link *l, struct rr_call *call, struct rr_stream *s)
 			l->scratch = bigger;
 			l->scratch_bytes = bytes;
 		}
-		rc = rr_clnt_encode(call, s, l->scratch, l->scratch_bytes);
-		if (rc != -EMSGSIZE || bytes >= RR_CALL_BYTES_MAX)
+		rc = is_apart(l, call) ? rr_clnt_put_header(call, s, l->scratch, l->scratch_bytes) :
+					 rr_clnt_encode(call, s, l->scratch, l->scratch_bytes);
+		if (rc != -EMSGSIZE || bytes >= max)
 			return rc;
-		bytes = MIN(bytes * 4, (size_t)RR_CALL_BYTES_MAX);
+		bytes = MIN(bytes * 4, max);
 	}
 }
 
@@ -201,6 +210,8 @@ static unsigned segments(const struct rpcrdma_clnt *c, const struct iovec *iov, 
 static int plan(const struct rr_link *l, const struct rr_call *call, const struct rr_stream *s,
 		struct rr_plan_call *p)
 {
+	const struct rpcrdma_ready *ready = call->user->ready;
+	bool apart = is_apart(l, call);
 	uint64_t room = rr_clnt_sink_bytes(call);
 	size_t reply_max = (size_t)RR_RPC_REPLY_HDR_BYTES + call->user->reply_max + rr_clnt_verf_room(call);
 	struct iovec room_iov = { 0 };
@@ -214,10 +225,10 @@ static int plan(const struct rr_link *l, const struct rr_call *call, const struc
 		return -EINVAL;
 	}
 	*p = (struct rr_plan_call){
-		.head_bytes = rr_stream_len(s),
+		.head_bytes = rr_stream_len(s) + (apart ? call->ready_bytes : 0),
 		.has_arg = s->has_payload,
 		.arg_bytes = s->has_payload ? s->payload.length : 0,
-		.head_segs = 1,
+		.head_segs = apart ? 1 + segments(l->clnt, ready->iov, ready->iovcnt, call->ready_bytes) : 1,
 		.reply_max = reply_max,
 		.reply_whole = call->room != NULL,
 		.has_result = room > 0,
@@ -315,6 +326,19 @@ static int offer_result(struct rr_link *l, struct rr_rcall *rc, const struct rr_
 	return 0;
 }
 
+/* Offers ready arguments, which follow the header of a long call. */
+static int offer_ready(struct rr_link *l, struct rr_rcall *rc)
+{
+	const struct rpcrdma_ready *r = rc->call->user->ready;
+	struct rpcrdma_payload all = { .length = (uint32_t)rc->call->ready_bytes, .iov = r->iov, .iovcnt = r->iovcnt };
+	int err = rr_reg_offer(l->reg, &rc->ready, r->iov, r->iovcnt, all.length, RR_ACCESS_REMOTE_READ,
+			       others_are_out(rc));
+
+	if (!err && rc->ready.mem)
+		gather(l->clnt, &all, rc->ready.mem);
+	return err;
+}
+
 static int offer_args(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_call *p,
 		      const struct rr_stream *s)
 {
@@ -331,8 +355,13 @@ static int offer_args(struct rr_link *l, struct rr_rcall *rc, const struct rr_pl
 			gather(l->clnt, &s->payload, rc->args.mem);
 		rr_count(l->engine, chunks_read, rr_how(rc) == RR_HOW_PLAIN);
 	}
+	if (is_apart(l, rc->call)) {
+		err = offer_ready(l, rc);
+		if (err)
+			return err;
+	}
 	if (p->form == RR_CALL_LONG || p->form == RR_CALL_LONG_READ) {
-		bool whole = p->form == RR_CALL_LONG;
+		bool whole = p->form == RR_CALL_LONG && !is_apart(l, rc->call);
 
 		err = rr_reg_offer(l->reg, &rc->message, NULL, 0,
 				   whole ? rr_stream_bytes(s) : rr_stream_len(s), RR_ACCESS_REMOTE_READ,
@@ -358,8 +387,10 @@ static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_p
 	int err;
 
 	rr_hdr_init(&h, rc->call->xid, l->clnt->credit.wanted, nomsg ? RR_NOMSG : RR_MSG);
-	if (nomsg)
+	if (nomsg) {
 		put_read_chunk(&rc->message, 0, &h);
+		put_read_chunk(&rc->ready, 0, &h); /* of the same chunk */
+	}
 	if (rr_how(rc) != RR_HOW_PLAIN)
 		h.reads[h.nreads++] = (struct rr_read_seg){ (uint32_t)s->payload_pos,
 							    rc->mode->there };
@@ -474,7 +505,7 @@ int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	err = rr_link_msg_get(l, &rc->send_buf);
 	if (err) /* -ENOBUFS: replies overtook the completions of their calls' Sends */
 		goto fail;
-	if (l->mode)
+	if (l->mode && !is_apart(l, call))
 		len = l->mode->ops->choose(rc, &p, &s);
 	if (!len)
 		err = prepare(l, rc, &p, &s, &len);

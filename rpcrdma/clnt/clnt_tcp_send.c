@@ -9,11 +9,11 @@
  *
  *                 mark | message up to the payload | payload pad | rest of the message
  *
- * Memory:     The payload is written from the caller's memory, which may be an iov of any length. The kernel's
+ * Memory:     Payload and long ready arguments are written from the caller's memory, which may be an iov of any length. The kernel's
  *             copy is counted; there is no other copy. Buffers for messages are recycled.
  * Threads:    The engine's.
  * Errors:     A started record must be written completely: giving up a call in the middle of its payload ends
- *             the connection.
+ *             the connection. A call with a room keeps its memory until the record is written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,6 +24,7 @@
 
 #define HEAD_BYTES 512u
 #define IOV_BATCH 64
+#define READY_COPY_MAX 4096u /* longer arguments are written from where they are */
 
 static void out_free(struct rr_tclnt_out *out)
 {
@@ -83,6 +84,19 @@ static void add(struct gather *g, const void *base, size_t len)
 	g->iov[g->n++] = (struct iovec){ (uint8_t *)(uintptr_t)base + skip, len - skip };
 }
 
+/* Adds [from, to) of the ready arguments. */
+static void add_ready(struct gather *g, const struct rr_tclnt_out *out, size_t from, size_t to)
+{
+	size_t at = 0; /* where the entry begins */
+
+	for (const struct iovec *iov = out->ready->iov; at < to; at += iov++->iov_len) {
+		size_t start = MAX(from, at), end = MIN(to, at + iov->iov_len);
+
+		if (start < end)
+			add(g, (const uint8_t *)iov->iov_base + (start - at), end - start);
+	}
+}
+
 /* Gathers the rest of a record, as far as one system call can write it. */
 static void gather(const struct rr_tclnt_out *out, struct gather *g)
 {
@@ -92,6 +106,8 @@ static void gather(const struct rr_tclnt_out *out, struct gather *g)
 	g->n = 0;
 	g->skip = out->done;
 	add(g, out->head, out->split);
+	if (out->ready)
+		add_ready(g, out, 0, out->ready_split);
 	for (int i = 0; left && g->n < IOV_BATCH; i++) {
 		size_t len = MIN(out->payload.iov[i].iov_len, left);
 
@@ -101,6 +117,8 @@ static void gather(const struct rr_tclnt_out *out, struct gather *g)
 	if (left)
 		return;
 	add(g, zeros, round_up4(out->payload.length) - out->payload.length);
+	if (out->ready)
+		add_ready(g, out, out->ready_split, out->ready_bytes);
 	add(g, out->head + out->split, out->head_bytes - out->split);
 }
 
@@ -133,8 +151,12 @@ void rr_tclnt_flush(struct rr_tclnt *t)
 	while (!t->ending && (out = list_first_entry(&t->queue, struct rr_tclnt_out, link))) {
 		if (!write_some(t, out))
 			break;
-		if (!out->call) {
+		if (!out->call || out->call->late) {
+			struct rr_call *late = out->call;
+
 			out_put(t, out);
+			if (late)
+				rr_clnt_let_go(late);
 			continue;
 		}
 		list_del(&out->link);
@@ -148,7 +170,7 @@ void rr_tclnt_flush(struct rr_tclnt *t)
 
 static int encode(struct rr_tclnt_out *out, struct rr_call *call, struct rr_stream *s)
 {
-	size_t cap = out->cap ? out->cap : HEAD_BYTES;
+	size_t cap = out->cap ? out->cap : HEAD_BYTES, max = call->clnt->attr.call_bytes_max;
 	uint8_t *bigger;
 	int rc;
 
@@ -160,10 +182,11 @@ static int encode(struct rr_tclnt_out *out, struct rr_call *call, struct rr_stre
 			out->head = bigger;
 			out->cap = cap;
 		}
-		rc = rr_clnt_encode(call, s, out->head + RR_MARK_BYTES, out->cap - RR_MARK_BYTES);
-		if (rc != -EMSGSIZE || cap >= RR_CALL_BYTES_MAX)
+		rc = out->ready ? rr_clnt_put_header(call, s, out->head + RR_MARK_BYTES, out->cap - RR_MARK_BYTES) :
+				  rr_clnt_encode(call, s, out->head + RR_MARK_BYTES, out->cap - RR_MARK_BYTES);
+		if (rc != -EMSGSIZE || cap >= max)
 			return rc;
-		cap = MIN(cap * 4, (size_t)RR_CALL_BYTES_MAX);
+		cap = MIN(cap * 4, max);
 	}
 }
 
@@ -182,7 +205,7 @@ static int take_payload(struct rr_tclnt_out *out, const struct rr_stream *s)
 	out->payload = s->payload;
 	if (s->payload.iov == &s->payload.here)
 		out->payload.iov = &out->payload.here;
-	out->split = RR_MARK_BYTES + s->payload_pos;
+	out->split = out->ready ? out->head_bytes : RR_MARK_BYTES + s->payload_pos;
 	return 0;
 }
 
@@ -198,10 +221,14 @@ int rr_tclnt_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	out = out_get(t);
 	if (!out)
 		return -ENOMEM;
+	out->ready = call->ready_bytes > READY_COPY_MAX ? call->user->ready : NULL;
+	out->ready_bytes = out->ready ? call->ready_bytes : 0;
+	out->ready_split = out->ready && call->user->ready->payload_bytes ? call->user->ready->payload_at : out->ready_bytes;
 	rc = encode(out, call, &s);
 	if (rc)
 		goto fail;
 	out->head_bytes = RR_MARK_BYTES + rr_stream_len(&s);
+	s.pos += out->ready_bytes; /* they are not in its buffer */
 	rc = take_payload(out, &s);
 	if (rc)
 		goto fail;
@@ -215,7 +242,7 @@ int rr_tclnt_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	out->call = call;
 	call->xprt = out;
 	rr_count(c->engine, bytes_out, out->payload.length);
-	rr_count(c->engine, bytes_copied, out->payload.length);
+	rr_count(c->engine, bytes_copied, out->payload.length + out->ready_bytes);
 	list_add_tail(&t->queue, &out->link);
 	if (list_first(&t->queue) == &out->link)
 		rr_tclnt_flush(t);
@@ -228,7 +255,7 @@ fail:
 bool rr_tclnt_out_end(struct rr_tclnt *t, struct rr_tclnt_out *out)
 {
 	bool is_written = out->done == out->total;
-	bool needs_caller = !is_written && out->payload.length;
+	bool needs_caller = !is_written && (out->payload.length || out->ready);
 
 	if (is_written || needs_caller)
 		out_put(t, out);
@@ -242,7 +269,7 @@ void rr_tclnt_outs_tell_unsent(struct rr_tclnt *t)
 	list_for_each(node, &t->queue) {
 		struct rr_tclnt_out *out = list_entry(node, struct rr_tclnt_out, link);
 
-		if (out->call && !out->done)
+		if (out->call && out->call->user && !out->done)
 			rr_call_unsend(out->call);
 	}
 }
@@ -251,9 +278,14 @@ bool rr_tclnt_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 {
 	struct rr_tclnt *t = rr_tclnt_of(c);
 	struct rr_tclnt_out *out = call->xprt;
+	bool is_written = out->done == out->total;
 
 	call->xprt = NULL;
 	rr_tclnt_recv_forget(t, call);
+	if (call->room && !c->closed && out->done && !is_written && !t->ending) {
+		call->late = out; /* the caller's memory is written from until rr_tclnt_flush() has written all of it */
+		return false;
+	}
 	if (!out->done && !t->ending) {
 		out_put(t, out);
 		rr_call_unsend(call);

@@ -200,7 +200,7 @@ static const struct rpcrdma_svc_ops ops = {
 
 /* ---- the calls ---- */
 
-#define ASKS 9
+#define ASKS 11
 
 struct ask {
 	struct rpcrdma_call call;
@@ -219,6 +219,8 @@ struct ask {
 	struct iovec iov;
 	struct rpcrdma_room room;
 	unsigned released;
+	struct rpcrdma_ready ready;
+	struct iovec bytes;
 };
 
 static uint8_t out[BULK], in[3][BULK];
@@ -271,6 +273,27 @@ static void fill_room(struct ask *a, uint8_t *room)
 	a->room = (struct rpcrdma_room){ .mem = room, .bytes = sizeof(rooms[0]), .released = on_released };
 	a->call.room = &a->room;
 	a->call.reply_max = a->call.proc == WIRE_GET ? BULK + 64 : a->call.reply_max;
+}
+
+/* The same arguments as bytes; those of BIG with many that its service ignores. */
+static void fill_ready(struct ask *a)
+{
+	static uint8_t words[2][30000];
+	uint8_t *at = words[a->call.proc == WIRE_PUT];
+
+	a->bytes = (struct iovec){ at, sizeof(words[0]) };
+	a->ready = (struct rpcrdma_ready){ .iov = &a->bytes, .iovcnt = 1 };
+	put_be32(at, a->args.big);
+	if (a->call.proc == WIRE_PUT) {
+		put_be32(at, 0);
+		put_be32(at + 4, a->args.put.data.length);
+		a->bytes.iov_len = 8;
+		a->ready.payload = &a->iov;
+		a->ready.payloadcnt = 1;
+		a->ready.payload_bytes = a->args.put.data.length;
+		a->ready.payload_at = 8;
+	}
+	a->call.ready = &a->ready;
 }
 
 static void check_room(const struct ask *a)
@@ -370,6 +393,10 @@ static void everything(const char *url, const struct rpcrdma_svc_attr *svc,
 	fill(&asks[6], WIRE_PUT, BULK / 4, NULL); /* what fits a slot, where there are slots */
 	fill(&asks[7], WIRE_BIG, 60000, NULL);
 	fill(&asks[8], WIRE_GET, BULK, in[2]);
+	fill(&asks[9], WIRE_BIG, 300, NULL);
+	fill(&asks[10], WIRE_PUT, BULK / 2, NULL);
+	fill_ready(&asks[9]);
+	fill_ready(&asks[10]);
 	fill_room(&asks[7], rooms[0]);
 	fill_room(&asks[8], rooms[1]);
 	for (int i = 0; i < ASKS; i++) {
