@@ -328,6 +328,63 @@ static void outcome_of_each_handle(void **state)
 	}
 }
 
+/* Calls with a time-out of zero arrive in order, however many; with a pointer for results they time out. */
+static void batched_calls(void **state)
+{
+	const struct timeval zero = { 0, 0 };
+	struct er_bytes log = { 0 };
+	const uint32_t *words;
+	u_int i;
+
+	(void)state;
+	for (i = 0; i < 300; i++) {
+		enum clnt_stat stat = clnt_call(clnt, ER_ADD, (xdrproc_t)xdr_u_int, &i, i % 2 ? VOID : NULL, NULL, zero);
+
+		if (stat != (i % 2 ? RPC_TIMEDOUT : RPC_SUCCESS))
+			fail_msg("call %u: %s: %s", i, clnt_sperror(clnt, ""), rpcrdma_clnt_why(clnt));
+	}
+	assert_int_equal(clnt_call(clnt, ER_LOG, VOID, NULL, (xdrproc_t)xdr_er_bytes, &log, plenty), RPC_SUCCESS);
+	words = (const uint32_t *)(const void *)log.data;
+	assert_int_equal(log.n, 4 * 300);
+	for (i = 0; i < 300; i++)
+		assert_int_equal(words[i], i);
+	clnt_freeres(clnt, (xdrproc_t)xdr_er_bytes, &log);
+	for (i = 0; i < 10; i++) /* these get replies, which are dropped */
+		assert_int_equal(clnt_call(clnt, ER_NULL, VOID, NULL, NULL, NULL, zero), RPC_SUCCESS);
+	echo_of(50);
+}
+
+/* A batched call is gone when clnt_call() returns: no other call has to push it. */
+static void batched_call_is_sent(void **state)
+{
+	CLIENT *other = rpcrdma_clnt_create(rig.url, ER_PROG, ER_VERS, NULL);
+	const struct timeval zero = { 0, 0 };
+	struct er_bytes log = { 0 };
+	u_int word = 77;
+
+	(void)state;
+	assert_non_null(other);
+	assert_int_equal(clnt_call(clnt, ER_ADD, (xdrproc_t)xdr_u_int, &word, NULL, NULL, zero), RPC_SUCCESS);
+	while (!log.n) {
+		assert_int_equal(clnt_call(other, ER_LOG, VOID, NULL, (xdrproc_t)xdr_er_bytes, &log, plenty), RPC_SUCCESS);
+		clnt_freeres(other, (xdrproc_t)xdr_er_bytes, &log);
+	}
+	clnt_destroy(other);
+}
+
+static void batched_call_cannot_be_sent(void **state)
+{
+	const struct timeval zero = { 0, 0 };
+
+	(void)state;
+	er_stop(&rig);
+	usleep(2000); /* see server_restarts() */
+	assert_int_equal(clnt_call(clnt, ER_NULL, VOID, NULL, NULL, NULL, zero), RPC_CANTSEND);
+	er_restart(&rig);
+	assert_int_equal(clnt_call(clnt, ER_NULL, VOID, NULL, NULL, NULL, zero), RPC_SUCCESS);
+	assert_int_equal(null_call(), RPC_SUCCESS);
+}
+
 static enum rpcrdma_transport transports[] = { RPCRDMA_LOCAL, RPCRDMA_TCP };
 
 #define BOTH(test)                                                                                         \
@@ -341,7 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOTH(null), BOTH(echo), BOTH(statuses), BOTH(filters_refuse), BOTH(times_out), BOTH(late_reply), BOTH(controls),
 		BOTH(timeout_by_control), BOTH(auth_sys), BOTH(server_dies), BOTH(server_restarts), BOTH(cannot_create),
-		BOTH(outcome_of_each_handle),
+		BOTH(outcome_of_each_handle), BOTH(batched_calls), BOTH(batched_call_is_sent), BOTH(batched_call_cannot_be_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

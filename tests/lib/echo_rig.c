@@ -28,6 +28,24 @@
 #define BYTES_MAX (17u << 20)
 
 static unsigned executed;
+static uint32_t words[4096];
+static u_int nwords;
+
+static void log_word(u_int word)
+{
+	if (nwords < ARRAY_SIZE(words))
+		words[nwords++] = word;
+}
+
+/* Memory of its own. */
+static struct er_bytes logged(void)
+{
+	struct er_bytes b = { .n = nwords * 4, .data = malloc(sizeof(words)) };
+
+	if (b.data)
+		memcpy(b.data, words, sizeof(words));
+	return b;
+}
 
 bool_t xdr_er_bytes(XDR *x, struct er_bytes *b)
 {
@@ -52,6 +70,8 @@ static void reply_bytes(struct svc_req *q, SVCXPRT *x)
 
 	if (q->rq_proc == ER_FILL && svc_getargs(x, (xdrproc_t)xdr_u_int, (char *)&n))
 		b = filled(n);
+	else if (q->rq_proc == ER_LOG)
+		b = logged();
 	else if (q->rq_proc == ER_ECHO)
 		svc_getargs(x, (xdrproc_t)xdr_er_bytes, (char *)&b);
 	svc_sendreply(x, (xdrproc_t)xdr_er_bytes, (char *)&b);
@@ -74,7 +94,12 @@ static void dispatch(struct svc_req *q, SVCXPRT *x)
 		break;
 	case ER_ECHO:
 	case ER_FILL:
+	case ER_LOG:
 		reply_bytes(q, x);
+		break;
+	case ER_ADD:
+		svc_getargs(x, (xdrproc_t)xdr_u_int, (char *)&ms);
+		log_word(ms);
 		break;
 	case ER_NEVER:
 		break;
@@ -155,6 +180,18 @@ static int never(struct rpcrdma_task *t)
 	return RPCRDMA_PENDING;
 }
 
+static int add(struct rpcrdma_task *t)
+{
+	log_word(*(u_int *)t->args);
+	return -ECANCELED;
+}
+
+static int get_log(struct rpcrdma_task *t)
+{
+	*(struct er_bytes *)t->res = logged();
+	return 0;
+}
+
 static int count(struct rpcrdma_task *t)
 {
 	*(u_int *)t->res = executed;
@@ -220,6 +257,8 @@ static const struct rpcrdma_proc procs[] = {
 	{ .proc = ER_GARBAGE, .name = "GARBAGE", .handler = fail_garbage },
 	{ .proc = ER_AUTH, .name = "AUTH", .handler = fail_auth },
 	{ .proc = ER_DIE, .name = "DIE", .handler = die },
+	{ .proc = ER_ADD, .name = "ADD", RPCRDMA_ARGS(xdr_u_int, u_int), .handler = add },
+	{ .proc = ER_LOG, .name = "LOG", RPCRDMA_RES(xdr_er_bytes, struct er_bytes), .handler = get_log, .free_res = true },
 	{ .proc = ER_SLOW, .name = "SLOW", RPCRDMA_ARGS(xdr_u_int, u_int), .handler = slow },
 };
 

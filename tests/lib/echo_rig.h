@@ -27,6 +27,8 @@ enum er_proc {
 	ER_DIE,     /* ends the process */
 	ER_SLOW,    /* ms -> void, later */
 	ER_UID,     /* void -> uid of AUTH_SYS, or -1 */
+	ER_ADD,     /* word: appended to the log; no reply */
+	ER_LOG,     /* void -> bytes: the words, in host order */
 };
 
 struct er_bytes {

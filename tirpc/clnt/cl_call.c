@@ -16,7 +16,13 @@
 
 #define REFRESHES 2
 
-/* Time-outs as libtirpc's handle over TCP takes them. Return: time to wait */
+static bool is_zero(const struct timeval *t)
+{
+	return !t->tv_sec && !t->tv_usec;
+}
+
+/* Time-outs as libtirpc's handle over TCP takes them: an argument of zero is one even after CLSET_TIMEOUT.
+ * Return: time to wait */
 static struct timeval get_timeout(struct rt_handle *h, const struct timeval *arg)
 {
 	struct timeval wait;
@@ -24,7 +30,7 @@ static struct timeval get_timeout(struct rt_handle *h, const struct timeval *arg
 	pthread_mutex_lock(&h->lock);
 	if (!h->wait_set && rt_cl_time_ok(arg))
 		h->wait = *arg;
-	wait = h->wait;
+	wait = is_zero(arg) ? *arg : h->wait;
 	pthread_mutex_unlock(&h->lock);
 	return wait;
 }
@@ -50,7 +56,7 @@ static enum clnt_stat encode_args(struct rt_call *c, xdrproc_t xargs, void *args
 			  c->enc.err ? "no memory for the arguments" : "a filter of the arguments refused");
 }
 
-static enum clnt_stat exchange(struct rt_call *c, struct rt_outcome *o)
+enum clnt_stat rt_cl_exchange(struct rt_call *c, struct rt_outcome *o)
 {
 	enum clnt_stat stat;
 	int refreshes = REFRESHES;
@@ -63,6 +69,24 @@ static enum clnt_stat exchange(struct rt_call *c, struct rt_outcome *o)
 		stat = rt_cl_judge(c, o);
 	} while (stat && refreshes-- > 0 && rt_cl_refresh(c, o));
 	return stat ? stat : rt_cl_validate(c, o);
+}
+
+/* Sends a call and does not wait for its reply. */
+static enum clnt_stat send_only(struct rt_call *c, xdrproc_t xres, struct rt_outcome *o)
+{
+	enum clnt_stat stat = rt_cl_flush(c->handle, o);
+
+	if (!stat)
+		stat = rt_cl_marshal(c, o);
+	if (stat)
+		return stat;
+	c->batched = true;
+	c->goal = RT_CALL_DONE | RT_CALL_SENT;
+	c->call.deadline_ms = 0;
+	rt_cl_run(c);
+	if (!c->call.sent)
+		return rt_cl_judge(c, o);
+	return rt_cl_fail(o, xres ? RPC_TIMEDOUT : RPC_SUCCESS, 0, xres ? "the time-out was zero" : NULL);
 }
 
 static enum clnt_stat decode_results(struct rt_call *c, xdrproc_t xres, void *res, struct rt_outcome *o)
@@ -96,10 +120,13 @@ enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *a
 		.reply_max = (uint32_t)h->max_bytes,
 	};
 	stat = encode_args(c, xargs ? xargs : RT_XDR_VOID, args, o);
-	if (!stat)
-		stat = exchange(c, o);
-	if (!stat)
-		stat = decode_results(c, xres, res, o);
+	if (!stat && is_zero(&wait)) {
+		stat = send_only(c, xres, o);
+	} else if (!stat) {
+		stat = rt_cl_exchange(c, o);
+		if (!stat)
+			stat = decode_results(c, xres, res, o);
+	}
 	rt_cl_put(c);
 	return stat;
 }

@@ -3,8 +3,7 @@
  *
  * cl_calls.c - the calls of a CLIENT, which are recycled
  *
- * Memory:     A call is allocated if no other is idle. All are freed with the handle: a thread that wakes another one up
- *             may still look at its call after that.
+ * Memory:     A call is allocated if no other is idle. All are freed with the handle.
  * Threads:    Any.
  */
 #include <stdlib.h>
@@ -20,12 +19,14 @@ struct rt_call *rt_cl_get(struct rt_handle *h)
 	h->users++;
 	node = list_pop(&h->idle);
 	pthread_mutex_unlock(&h->lock);
-	if (node)
-		return list_entry(node, struct rt_call, link);
-	c = calloc(1, sizeof(*c) + h->inline_bytes);
+	c = node ? list_entry(node, struct rt_call, link) : calloc(1, sizeof(*c) + h->inline_bytes);
 	if (c) {
 		c->handle = h;
+		c->refs = 1;
+		c->batched = c->flushes = false;
+		c->goal = RT_CALL_DONE;
 		list_init(&c->link);
+		list_init(&c->in_batch);
 		return c;
 	}
 	pthread_mutex_lock(&h->lock);
@@ -35,15 +36,41 @@ struct rt_call *rt_cl_get(struct rt_handle *h)
 	return NULL;
 }
 
-void rt_cl_put(struct rt_call *c)
+void rt_cl_hold(struct rt_call *c)
 {
-	struct rt_handle *h = c->handle;
+	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+}
 
+/* Return: true: the call had another reference */
+static bool release(struct rt_call *c)
+{
+	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) > 1)
+		return true;
 	rt_enc_fini(&c->enc);
 	free(c->room);
 	c->room = NULL;
+	return false;
+}
+
+void rt_cl_drop(struct rt_call *c)
+{
+	struct rt_handle *h = c->handle;
+
+	if (release(c))
+		return;
 	pthread_mutex_lock(&h->lock);
 	list_add_head(&h->idle, &c->link);
+	pthread_mutex_unlock(&h->lock);
+}
+
+void rt_cl_put(struct rt_call *c)
+{
+	struct rt_handle *h = c->handle;
+	bool is_idle = !release(c);
+
+	pthread_mutex_lock(&h->lock);
+	if (is_idle)
+		list_add_head(&h->idle, &c->link);
 	if (!--h->users)
 		pthread_cond_broadcast(&h->unused);
 	pthread_mutex_unlock(&h->lock);

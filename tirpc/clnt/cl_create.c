@@ -109,6 +109,8 @@ static struct rt_handle *alloc_handle(const struct rpcrdma_tirpc_attr *attr, rpc
 	pthread_cond_init(&h->unused, NULL);
 	list_init(&h->followers);
 	list_init(&h->idle);
+	list_init(&h->batch);
+	h->granted = h->credits;
 	return h;
 }
 
@@ -119,16 +121,16 @@ static int connect_to(struct rt_handle *h, const struct rpcrdma_addr *addr, uint
 {
 	uint64_t now = clock_now_ns();
 	uint32_t left_ms = now < until_ns ? (uint32_t)((until_ns - now + NS_PER_MS - 1) / NS_PER_MS) : 0;
-	struct rpcrdma_clnt_attr attr = {
-		.size = sizeof(attr), .addr = *addr, .cred = { .none = true }, .inline_bytes = h->inline_bytes,
-		.credits = h->credits, .timeout_ms = SILENCE_MS, .connect_ms = left_ms,
-	};
 	struct rpcrdma_call null = { .prog = h->prog, .vers = h->vers, .deadline_ms = left_ms };
 	int rc;
 
 	if (!left_ms)
 		return -ETIMEDOUT;
-	rc = rpcrdma_clnt_open(h->engine, &attr, &h->clnt);
+	h->attr = (struct rpcrdma_clnt_attr){
+		.size = sizeof(h->attr), .addr = *addr, .cred = { .none = true }, .inline_bytes = h->inline_bytes,
+		.credits = h->credits, .timeout_ms = SILENCE_MS, .connect_ms = left_ms,
+	};
+	rc = rpcrdma_clnt_open(h->engine, &h->attr, &h->clnt);
 	if (rc)
 		return rc;
 	rc = rpcrdma_clnt_call_wait(h->clnt, &null);
@@ -137,6 +139,13 @@ static int connect_to(struct rt_handle *h, const struct rpcrdma_addr *addr, uint
 	rpcrdma_clnt_destroy(h->clnt);
 	h->clnt = NULL;
 	return rc;
+}
+
+void rt_cl_reopen(struct rt_handle *h)
+{
+	rpcrdma_clnt_destroy(h->clnt);
+	h->clnt = NULL;
+	(void)rpcrdma_clnt_open(h->engine, &h->attr, &h->clnt); /* rt_cl_start() tries again */
 }
 
 static bool set_names(struct rt_handle *h, const struct rt_url *url)

@@ -37,16 +37,23 @@ struct rt_outcome {
 enum rt_call_flag {
 	RT_CALL_DONE = 1u << 0,   /* done() has run */
 	RT_CALL_LEADS = 1u << 1,  /* the thread of the call runs the engine, or must */
-	RT_CALL_SLEEPS = 1u << 2, /* the thread of the call sleeps until one of the above */
+	RT_CALL_SENT = 1u << 2,   /* a batched call has been sent */
+	RT_CALL_SLEEPS = 1u << 3, /* the thread of the call sleeps until one of the above */
 };
 
-/* A call. Recycled: memory of the handle. Owned by its thread, and by the transport from its start to its end. */
+/* A call. Recycled: memory of the handle. It has two owners, each with a reference: its thread, and the transport from its
+ * start to its end. That of a batched call comes when the thread has gone. */
 struct rt_call {
 	struct rpcrdma_call call;
 	struct rpcrdma_msg start;  /* to the thread that leads */
 	struct rt_handle *handle;
 	struct list link;          /* lock: of the handle's idle calls, or followers */
+	_Atomic unsigned refs;
 	_Atomic uint32_t flags;    /* enum rt_call_flag; a futex */
+	uint32_t goal;             /* those that its thread waits for */
+	bool batched;              /* no thread waits for its reply */
+	bool flushes;              /* a reply to it says that the batched calls before it have been executed */
+	struct list in_batch;      /* engine: batched calls without a reply */
 	int err;                   /* of done() */
 	char why[128];
 
@@ -69,6 +76,8 @@ struct rt_handle {
 	unsigned forks;            /* of the process that created it */
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_clnt *clnt; /* engine */
+	struct rpcrdma_clnt_attr attr; /* of clnt */
+	unsigned in_flight;        /* engine: calls of clnt that have not ended */
 	struct netbuf peer;        /* socket address */
 	struct sockaddr_storage peer_addr;
 	size_t max_bytes;
@@ -85,6 +94,10 @@ struct rt_handle {
 	bool led;                  /* lock: a thread leads */
 	struct list followers;     /* lock: calls whose threads do not lead */
 	struct list idle;          /* lock: calls that are not in use */
+	struct list batch;         /* engine: batched calls without a reply, in order */
+	bool forget;               /* engine: ... their credits must be returned */
+	_Atomic uint32_t unanswered; /* length of that list */
+	_Atomic uint32_t granted;  /* credits of the connection */
 	struct timeval wait;       /* lock: time-out of calls */
 	bool wait_set;             /* lock: by clnt_control() */
 };
@@ -96,6 +109,8 @@ static inline struct rt_handle *rt_handle_of(CLIENT *clnt)
 
 /* ---- cl_call.c ---- */
 
+/** rt_cl_exchange - sends a call whose arguments are encoded, and waits for its reply */
+enum clnt_stat rt_cl_exchange(struct rt_call *c, struct rt_outcome *o);
 /** rt_cl_call - makes a call, as clnt_call() */
 enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *args, xdrproc_t xres, void *res,
 			  struct timeval timeout);
@@ -104,8 +119,12 @@ enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *a
 
 /** rt_cl_get - enters the handle, and returns an unused call; Return: NULL: no memory */
 struct rt_call *rt_cl_get(struct rt_handle *h);
-/** rt_cl_put - returns a call that has ended, and leaves the handle */
+/** rt_cl_put - drops the reference of its thread, which leaves the handle */
 void rt_cl_put(struct rt_call *c);
+/** rt_cl_hold - adds the reference of the transport */
+void rt_cl_hold(struct rt_call *c);
+/** rt_cl_drop - drops that reference; the last one makes the call idle */
+void rt_cl_drop(struct rt_call *c);
 /** rt_cl_free_idle - frees the calls of a handle that no thread uses */
 void rt_cl_free_idle(struct rt_handle *h);
 
@@ -117,10 +136,25 @@ void rt_cl_start(struct rt_call *c);
 
 /* ---- cl_lead.c ---- */
 
-/** rt_cl_run - starts a call and returns when it has ended */
+/** rt_cl_run - starts a call and returns when it has ended; a batched one: when it has been sent */
 void rt_cl_run(struct rt_call *c);
 /** rt_cl_ended - notes the end of a call; on the engine */
 void rt_cl_ended(struct rt_call *c, int err, const char *why);
+/** rt_cl_tell - sets a flag of a call, and wakes its thread */
+void rt_cl_tell(struct rt_call *c, enum rt_call_flag flag);
+
+/* ---- cl_batch.c ---- */
+
+/** rt_cl_flush - before a batched call: if too many have no reply, makes the server execute them
+ * Return: RPC_SUCCESS, or as clnt_call() */
+enum clnt_stat rt_cl_flush(struct rt_handle *h, struct rt_outcome *o);
+/** rt_cl_batch_started - notes that a batched call, or one that flushes, was started; on the engine */
+void rt_cl_batch_started(struct rt_call *c);
+/** rt_cl_batch_ended - ... that it has ended */
+void rt_cl_batch_ended(struct rt_call *c);
+/** rt_cl_batch_tend - tells threads of batched calls that these have been sent; returns credits; on the engine, but in none
+ * of its callbacks other than messages */
+void rt_cl_batch_tend(struct rt_handle *h);
 
 /* ---- cl_auth.c ---- */
 
@@ -143,6 +177,11 @@ enum clnt_stat rt_cl_fail(struct rt_outcome *o, enum clnt_stat stat, int err, co
 enum clnt_stat rt_cl_judge(const struct rt_call *c, struct rt_outcome *o);
 /** rt_cl_geterr - as clnt_geterr() */
 void rt_cl_geterr(CLIENT *clnt, struct rpc_err *ret);
+
+/* ---- cl_create.c ---- */
+
+/** rt_cl_reopen - replaces the connection; on the engine, but in none of its callbacks other than messages */
+void rt_cl_reopen(struct rt_handle *h);
 
 /* ---- cl_control.c ---- */
 

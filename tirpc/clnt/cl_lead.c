@@ -14,8 +14,7 @@
  *                 led   followers        truth
  *                 false none             no thread is inside of the engine
  *                 true  any              exactly one thread runs the engine, or is about to
- * Memory:     The flags are the last that is accessed of a call that has ended. A wake-up may come after its thread has
- *             gone on, and a call is recycled, never freed: it then sees its flags and sleeps again.
+ * Memory:     A thread that wakes another one up has a reference to its call, or the lock.
  * Threads:    Any.
  */
 #include <errno.h>
@@ -32,8 +31,7 @@ static void sleep_while(struct rt_call *c, uint32_t flags)
 	syscall(SYS_futex, &c->flags, FUTEX_WAIT_PRIVATE, flags, NULL, NULL, 0);
 }
 
-/* Sets a flag, and wakes the call's thread if it sleeps. The call may be another one's afterwards. */
-static void set_flag(struct rt_call *c, enum rt_call_flag flag)
+void rt_cl_tell(struct rt_call *c, enum rt_call_flag flag)
 {
 	uint32_t before = atomic_fetch_or_explicit(&c->flags, flag, memory_order_acq_rel);
 
@@ -52,7 +50,10 @@ void rt_cl_ended(struct rt_call *c, int err, const char *why)
 	c->why[0] = '\0';
 	if (err && why)
 		snprintf(c->why, sizeof(c->why), "%s", why);
-	set_flag(c, RT_CALL_DONE);
+	c->handle->in_flight--;
+	rt_cl_batch_ended(c);
+	rt_cl_tell(c, RT_CALL_DONE);
+	rt_cl_drop(c);
 }
 
 /* The caller leads, and its call has ended. */
@@ -63,14 +64,14 @@ static void pass_role(struct rt_handle *h)
 	pthread_mutex_lock(&h->lock);
 	list_for_each(node, &h->followers) {
 		next = list_entry(node, struct rt_call, link);
-		if (!has_flag(next, RT_CALL_DONE))
+		if (!has_flag(next, next->goal))
 			break;
 		next = NULL;
 	}
 	h->led = next != NULL;
 	if (next) {
 		list_del(&next->link);
-		set_flag(next, RT_CALL_LEADS); /* with the lock: else its thread might go, and the call be another one's */
+		rt_cl_tell(next, RT_CALL_LEADS); /* with the lock: else its thread might go, and the call be another one's */
 	}
 	pthread_mutex_unlock(&h->lock);
 }
@@ -79,8 +80,10 @@ static void lead(struct rt_call *c)
 {
 	struct rt_handle *h = c->handle;
 
-	while (!has_flag(c, RT_CALL_DONE))
+	while (!has_flag(c, c->goal)) {
 		(void)rpcrdma_engine_wait(h->engine, -1);
+		rt_cl_batch_tend(h);
+	}
 	pass_role(h);
 }
 
@@ -92,7 +95,7 @@ static void follow(struct rt_call *c)
 	for (;;) {
 		uint32_t flags = atomic_fetch_or_explicit(&c->flags, RT_CALL_SLEEPS, memory_order_acq_rel);
 
-		if (flags & (RT_CALL_DONE | RT_CALL_LEADS))
+		if (flags & (c->goal | RT_CALL_LEADS))
 			break;
 		sleep_while(c, flags | RT_CALL_SLEEPS);
 	}
@@ -133,6 +136,7 @@ void rt_cl_run(struct rt_call *c)
 	struct rt_handle *h = c->handle;
 	bool leads;
 
+	rt_cl_hold(c);
 	atomic_store_explicit(&c->flags, 0, memory_order_relaxed);
 	pthread_mutex_lock(&h->lock);
 	leads = !h->led;

@@ -52,10 +52,11 @@ static void on_done(struct rpcrdma_call *call, int err)
 
 void rt_cl_start(struct rt_call *c)
 {
+	struct rt_handle *h = c->handle;
 	struct rpcrdma_call *call = &c->call;
 	int rc;
 
-	call->no_resend = !c->handle->resend;
+	call->no_resend = !h->resend;
 	call->cred = &c->cred;
 	call->verf = &c->verf;
 	call->encode = (xdrproc_t)put_args;
@@ -64,9 +65,15 @@ void rt_cl_start(struct rt_call *c)
 	call->res = c;
 	call->reply_max = MIN(call->reply_max, 1u << 20); /* until results have a room */
 	call->done = on_done;
-	rc = rpcrdma_clnt_call(c->handle->clnt, call);
-	if (rc)
+	rt_cl_batch_tend(h);
+	h->in_flight++;
+	rc = h->clnt ? 0 : rpcrdma_clnt_open(h->engine, &h->attr, &h->clnt);
+	if (!rc)
+		rc = rpcrdma_clnt_call(h->clnt, call);
+	if (rc) {
 		rt_cl_ended(c, rc, call->why);
-	else
-		c->handle->xid = call->xid;
+		return;
+	}
+	h->xid = call->xid;
+	rt_cl_batch_started(c);
 }
