@@ -119,9 +119,12 @@ static void statuses(void **state)
 	assert_int_equal(fail_of(ER_GARBAGE, &err), RPC_CANTDECODEARGS);
 	assert_int_equal(fail_of(99, &err), RPC_PROCUNAVAIL);
 	assert_int_equal(fail_of(ER_AUTH, &err), RPC_AUTHERROR);
+	assert_int_equal(err.re_why, AUTH_TOOWEAK);
 	other = ER_VERS + 1;
 	assert_true(clnt_control(clnt, CLSET_VERS, &other));
 	assert_int_equal(fail_of(ER_NULL, &err), RPC_PROGVERSMISMATCH);
+	assert_int_equal(err.re_vers.low, ER_VERS);
+	assert_int_equal(err.re_vers.high, ER_VERS);
 	other = ER_PROG + 1;
 	assert_true(clnt_control(clnt, CLSET_PROG, &other));
 	assert_int_equal(fail_of(ER_NULL, &err), RPC_PROGUNAVAIL);

@@ -46,7 +46,9 @@ enum clnt_stat rt_cl_flush(struct rt_handle *h, struct rt_outcome *o)
 	c->call = (struct rpcrdma_call){ .prog = h->prog, .vers = h->vers, .deadline_ms = LEAST_FLUSH_S * 1000 };
 	c->flushes = true;
 	rt_enc_init(&c->enc, c->small, h->inline_bytes, h->inline_bytes, NULL, NULL);
-	stat = rt_cl_exchange(c, o);
+	stat = rt_cl_room(c, NULL, NULL, 0, o);
+	if (!stat)
+		stat = rt_cl_exchange(c, o);
 	rt_cl_put(c);
 	switch (stat) {
 	case RPC_CANTSEND:

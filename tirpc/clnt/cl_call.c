@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "cl_int.h"
 #include "process.h"
 
@@ -35,6 +36,11 @@ static struct timeval get_timeout(struct rt_handle *h, const struct timeval *arg
 	return wait;
 }
 
+static uint64_t get_until(const struct timeval *wait)
+{
+	return clock_now_ns() + (uint64_t)wait->tv_sec * NS_PER_S + (uint64_t)wait->tv_usec * NS_PER_US;
+}
+
 static uint32_t to_ms(const struct timeval *t)
 {
 	uint64_t ms = (uint64_t)t->tv_sec * 1000 + ((uint64_t)t->tv_usec + 999) / 1000;
@@ -42,14 +48,17 @@ static uint32_t to_ms(const struct timeval *t)
 	return ms > UINT32_MAX ? 0 : (uint32_t)ms; /* 49 days: no deadline */
 }
 
-static enum clnt_stat encode_args(struct rt_call *c, xdrproc_t xargs, void *args, struct rt_outcome *o)
+/* @waits: the thread waits for the reply, so its bulk item need not be copied. */
+static enum clnt_stat encode_args(struct rt_call *c, xdrproc_t xargs, void *args, bool waits, struct rt_outcome *o)
 {
 	struct rt_handle *h = c->handle;
 	bool_t ok;
 
 	rt_enc_init(&c->enc, c->small, h->inline_bytes, h->max_bytes, NULL, NULL);
+	if (c->row && c->row->args && waits)
+		rt_enc_want_bulk(&c->enc, c->row->args, c->row->threshold);
 	ok = AUTH_WRAP(h->client.cl_auth, &c->enc.xdr, xargs, args);
-	if (ok && !c->enc.err)
+	if (ok && !c->enc.err && !c->enc.pad)
 		return RPC_SUCCESS;
 	return rt_cl_fail(o, RPC_CANTENCODEARGS, c->enc.err,
 			  c->enc.err == -EMSGSIZE ? "the arguments are longer than max_bytes of the handle" :
@@ -92,13 +101,35 @@ static enum clnt_stat send_only(struct rt_call *c, xdrproc_t xres, struct rt_out
 static enum clnt_stat decode_results(struct rt_call *c, xdrproc_t xres, void *res, struct rt_outcome *o)
 {
 	struct rt_dec d;
+	bool_t ok;
 
 	if (!xres)
 		return RPC_SUCCESS;
-	rt_dec_init(&d, c->results, c->results_bytes);
-	if (AUTH_UNWRAP(c->handle->client.cl_auth, &d.xdr, xres, res))
+	rt_dec_init(&d, c->call.results, c->call.results_bytes);
+	d.preset = c->preset;
+	d.preset_bytes = c->preset_bytes;
+	if (c->call.payload_bytes)
+		rt_dec_expect(&d, c->row->results, c->sink.iov_base, c->call.payload_bytes);
+	ok = AUTH_UNWRAP(c->handle->client.cl_auth, &d.xdr, xres, res);
+	if (d.copied)
+		c->handle->copied += d.copied;
+	if (ok && rt_dec_is_complete(&d))
 		return RPC_SUCCESS;
 	return rt_cl_fail(o, RPC_CANTDECODERES, 0, d.why ? d.why : "a filter of the results refused");
+}
+
+/* Encodes, sends and, unless @wait is zero, waits and decodes. */
+static enum clnt_stat make_call(struct rt_call *c, xdrproc_t xargs, void *args, xdrproc_t xres, void *res,
+				const struct timeval *wait, struct rt_outcome *o)
+{
+	bool waits = !is_zero(wait);
+	enum clnt_stat stat = encode_args(c, xargs ? xargs : RT_XDR_VOID, args, waits, o);
+
+	if (!stat)
+		stat = rt_cl_room(c, waits ? xres : NULL, res, get_until(wait), o);
+	if (!stat)
+		stat = waits ? rt_cl_exchange(c, o) : send_only(c, xres, o);
+	return stat || !waits ? stat : decode_results(c, xres, res, o);
 }
 
 enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *args, xdrproc_t xres, void *res,
@@ -106,27 +137,19 @@ enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *a
 {
 	struct rt_handle *h = rt_handle_of(clnt);
 	struct rt_outcome *o = rt_cl_outcome(h);
-	struct timeval wait = get_timeout(h, &timeout);
+	struct timeval wait;
 	enum clnt_stat stat;
 	struct rt_call *c;
 
 	if (h->forks != rt_forks())
 		return rt_cl_fail(o, RPC_FAILED, 0, "a CLIENT works in the process that created it, not in its children");
+	wait = get_timeout(h, &timeout);
 	c = rt_cl_get(h);
 	if (!c)
 		return rt_cl_fail(o, RPC_SYSTEMERROR, -ENOMEM, "no memory");
-	c->call = (struct rpcrdma_call){
-		.prog = h->prog, .vers = h->vers, .proc = proc, .deadline_ms = to_ms(&wait),
-		.reply_max = (uint32_t)h->max_bytes,
-	};
-	stat = encode_args(c, xargs ? xargs : RT_XDR_VOID, args, o);
-	if (!stat && is_zero(&wait)) {
-		stat = send_only(c, xres, o);
-	} else if (!stat) {
-		stat = rt_cl_exchange(c, o);
-		if (!stat)
-			stat = decode_results(c, xres, res, o);
-	}
+	c->call = (struct rpcrdma_call){ .prog = h->prog, .vers = h->vers, .proc = proc, .deadline_ms = to_ms(&wait) };
+	c->row = rt_bulk_find(&h->bulk, c->call.prog, c->call.vers, proc);
+	stat = make_call(c, xargs, args, xres, res, &wait, o);
 	rt_cl_put(c);
 	return stat;
 }

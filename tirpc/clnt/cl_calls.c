@@ -19,11 +19,14 @@ struct rt_call *rt_cl_get(struct rt_handle *h)
 	h->users++;
 	node = list_pop(&h->idle);
 	pthread_mutex_unlock(&h->lock);
-	c = node ? list_entry(node, struct rt_call, link) : calloc(1, sizeof(*c) + h->inline_bytes);
+	c = node ? list_entry(node, struct rt_call, link) : calloc(1, sizeof(*c) + h->inline_bytes + rt_small_bytes(h));
 	if (c) {
 		c->handle = h;
 		c->refs = 1;
 		c->batched = c->flushes = false;
+		c->row = NULL;
+		c->sink = (struct iovec){ 0 };
+		c->preset = NULL;
 		c->goal = RT_CALL_DONE;
 		list_init(&c->link);
 		list_init(&c->in_batch);
@@ -47,8 +50,8 @@ static bool release(struct rt_call *c)
 	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) > 1)
 		return true;
 	rt_enc_fini(&c->enc);
-	free(c->room);
-	c->room = NULL;
+	rt_mem_put(c->mem);
+	c->mem = NULL;
 	return false;
 }
 

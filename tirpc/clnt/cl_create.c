@@ -71,6 +71,7 @@ static void destroy(CLIENT *clnt)
 		rpcrdma_engine_abandon(h->engine); /* the engine is the parent's, and so are locks that its threads held */
 		return;
 	}
+	rt_cl_delist(h); /* waits for a thread that reclaims memory */
 	pthread_mutex_lock(&h->lock);
 	while (h->users)
 		pthread_cond_wait(&h->unused, &h->lock);
@@ -110,6 +111,7 @@ static struct rt_handle *alloc_handle(const struct rpcrdma_tirpc_attr *attr, rpc
 	list_init(&h->followers);
 	list_init(&h->idle);
 	list_init(&h->batch);
+	list_init(&h->link);
 	h->granted = h->credits;
 	return h;
 }
@@ -129,6 +131,7 @@ static int connect_to(struct rt_handle *h, const struct rpcrdma_addr *addr, uint
 	h->attr = (struct rpcrdma_clnt_attr){
 		.size = sizeof(h->attr), .addr = *addr, .cred = { .none = true }, .inline_bytes = h->inline_bytes,
 		.credits = h->credits, .timeout_ms = SILENCE_MS, .connect_ms = left_ms,
+		.monitor = "explicit", /* no thread of the library's own: only rt_mem_get() and rpcrdma_mem_alloc() stay registered */
 	};
 	rc = rpcrdma_clnt_open(h->engine, &h->attr, &h->clnt);
 	if (rc)
@@ -198,6 +201,19 @@ static int open_engine(struct rt_handle *h, const struct rpcrdma_tirpc_attr *att
 	return rc ? rc : rpcrdma_engine_create(domain, &engine, &h->engine);
 }
 
+/* For the results of any one call. */
+static size_t least_memory(const struct rt_handle *h)
+{
+	size_t most = h->max_bytes;
+
+	for (size_t i = 0; i < h->bulk.nrows; i++) {
+		const struct rpcrdma_bulk *row = &h->bulk.rows[i];
+
+		most = MAX(most, (size_t)row->reply_max + 2 * (size_t)row->data_max + 16384);
+	}
+	return most;
+}
+
 static CLIENT *create_at(const struct rt_url *url, rpcprog_t prog, rpcvers_t vers, const struct rpcrdma_tirpc_attr *attr,
 			 uint64_t until_ns)
 {
@@ -212,8 +228,11 @@ static CLIENT *create_at(const struct rt_url *url, rpcprog_t prog, rpcvers_t ver
 	if (!rc)
 		rc = url->addr.transport == RPCRDMA_LOCAL ? connect_local(h, url, until_ns) :
 							    connect_any(h, url, until_ns);
-	if (!rc)
+	if (!rc) {
+		rt_mem_limit(attr->mem_bytes ? attr->mem_bytes : RT_MEM_BYTES, least_memory(h));
+		rt_cl_enlist(h);
 		return &h->client;
+	}
 	rpcrdma_engine_destroy(h->engine);
 	free_handle(h);
 	return fail_create(rc == -ETIMEDOUT ? RPC_TIMEDOUT : RPC_SYSTEMERROR, rc);

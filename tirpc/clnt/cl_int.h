@@ -18,6 +18,7 @@
 
 #include "base/list.h"
 #include "bulk.h"
+#include "cl_mem.h"
 #include "dec.h"
 #include "enc.h"
 #include "rpcrdma_clnt.h"
@@ -27,6 +28,8 @@
 
 /* xdr_void() as a filter: its type differs. */
 #define RT_XDR_VOID ((xdrproc_t)(void (*)(void))xdr_void)
+
+#define RT_NO_REPLY UINT32_MAX /* rpcrdma_status.reply_stat */
 
 /* How a call ended, for a user. */
 struct rt_outcome {
@@ -55,19 +58,23 @@ struct rt_call {
 	bool flushes;              /* a reply to it says that the batched calls before it have been executed */
 	struct list in_batch;      /* engine: batched calls without a reply */
 	int err;                   /* of done() */
-	char why[128];
+	char why[160];
 
 	struct rt_enc enc;         /* arguments */
 	struct rpcrdma_cred cred;
 	struct rpcrdma_auth auth_cred, auth_verf;
 	uint32_t auth[RT_AUTH_SYS_WORDS];
-	struct rpcrdma_verf verf;  /* of the reply */
+	const struct rpcrdma_bulk *row; /* of the table; NULL */
+	struct iovec bulk;         /* item of the arguments that is not in enc; 0: none */
 
-	uint8_t *results;          /* XDR, for the thread to decode */
-	size_t results_bytes;
-	void *room;                /* memory of results */
-	size_t room_bytes;
-	uint64_t small[];          /* first buffer of the arguments: inline_bytes */
+	struct rpcrdma_verf verf;  /* of the reply */
+	struct rpcrdma_status status;
+	struct rpcrdma_room room;  /* memory of the results: mem, or small */
+	struct rt_mem *mem;        /* NULL: none */
+	struct iovec sink;         /* for the item of the results: of mem, or of the caller; 0: none */
+	const void *preset;        /* memory that the caller has set for that item, or NULL; ... */
+	size_t preset_bytes;       /* ... its length */
+	uint64_t small[];          /* first buffer of the arguments, inline_bytes, and of results, rt_small_bytes() */
 };
 
 struct rt_handle {
@@ -78,6 +85,9 @@ struct rt_handle {
 	struct rpcrdma_clnt *clnt; /* engine */
 	struct rpcrdma_clnt_attr attr; /* of clnt */
 	unsigned in_flight;        /* engine: calls of clnt that have not ended */
+	_Atomic unsigned unreleased; /* calls whose memory clnt has: late replies may still arrive there */
+	_Atomic uint64_t copied;   /* bytes of bulk items, not counted yet */
+	struct list link;          /* list of all: see cl_reclaim.c */
 	struct netbuf peer;        /* socket address */
 	struct sockaddr_storage peer_addr;
 	size_t max_bytes;
@@ -107,6 +117,12 @@ static inline struct rt_handle *rt_handle_of(CLIENT *clnt)
 	return clnt->cl_private;
 }
 
+/* Longest reply that needs no other memory. */
+static inline size_t rt_small_bytes(const struct rt_handle *h)
+{
+	return h->inline_bytes;
+}
+
 /* ---- cl_call.c ---- */
 
 /** rt_cl_exchange - sends a call whose arguments are encoded, and waits for its reply */
@@ -128,6 +144,25 @@ void rt_cl_drop(struct rt_call *c);
 /** rt_cl_free_idle - frees the calls of a handle that no thread uses */
 void rt_cl_free_idle(struct rt_handle *h);
 
+/* ---- cl_room.c ---- */
+
+/** rt_cl_room - gets memory for the results of a call; waits for it in order
+ * @xres, @res: of the caller; NULL: no results are wanted
+ * @until_ns: when to give up
+ *
+ * Return: RPC_SUCCESS, RPC_TIMEDOUT, RPC_SYSTEMERROR; sets the outcome otherwise */
+enum clnt_stat rt_cl_room(struct rt_call *c, xdrproc_t xres, const void *res, uint64_t until_ns, struct rt_outcome *o);
+
+/* ---- cl_reclaim.c ---- */
+
+/** rt_cl_enlist, rt_cl_delist - adds a handle to the list of all, and removes it */
+void rt_cl_enlist(struct rt_handle *h);
+void rt_cl_delist(struct rt_handle *h);
+/** rt_cl_reclaim - gets memory back from calls whose threads have gone: runs the engines of unused handles */
+void rt_cl_reclaim(void);
+/** rt_cl_reclaim_own - the same of a handle that this thread leads, when the last call has ended */
+void rt_cl_reclaim_own(struct rt_handle *h);
+
 /* ---- cl_start.c: the seam to the transport ---- */
 
 /** rt_cl_start - starts a call whose arguments and credential are encoded; on the engine. It always ends with
@@ -140,6 +175,10 @@ void rt_cl_start(struct rt_call *c);
 void rt_cl_run(struct rt_call *c);
 /** rt_cl_ended - notes the end of a call; on the engine */
 void rt_cl_ended(struct rt_call *c, int err, const char *why);
+/** rt_cl_try_lead - returns true if no thread leads: this one does now, without a call, until rt_cl_pass_role() */
+bool rt_cl_try_lead(struct rt_handle *h);
+/** rt_cl_pass_role - passes the role to a thread whose call has not ended, if there is one */
+void rt_cl_pass_role(struct rt_handle *h);
 /** rt_cl_tell - sets a flag of a call, and wakes its thread */
 void rt_cl_tell(struct rt_call *c, enum rt_call_flag flag);
 

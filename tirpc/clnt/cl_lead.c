@@ -56,8 +56,18 @@ void rt_cl_ended(struct rt_call *c, int err, const char *why)
 	rt_cl_drop(c);
 }
 
-/* The caller leads, and its call has ended. */
-static void pass_role(struct rt_handle *h)
+bool rt_cl_try_lead(struct rt_handle *h)
+{
+	bool leads;
+
+	pthread_mutex_lock(&h->lock);
+	leads = !h->led;
+	h->led = true;
+	pthread_mutex_unlock(&h->lock);
+	return leads;
+}
+
+void rt_cl_pass_role(struct rt_handle *h)
 {
 	struct rt_call *next = NULL;
 
@@ -84,7 +94,8 @@ static void lead(struct rt_call *c)
 		(void)rpcrdma_engine_wait(h->engine, -1);
 		rt_cl_batch_tend(h);
 	}
-	pass_role(h);
+	rt_cl_reclaim_own(h);
+	rt_cl_pass_role(h);
 }
 
 static void follow(struct rt_call *c)

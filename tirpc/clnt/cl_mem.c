@@ -172,7 +172,7 @@ int rt_mem_get(size_t bytes, uint64_t until_ns, struct rt_mem **ret)
 	if (bytes > stats.limit)
 		rc = -EMSGSIZE;
 	else if (!list_is_empty(&waiters) || stats.used + bytes > stats.limit)
-		rc = wait_turn(bytes, until_ns);
+		rc = until_ns ? wait_turn(bytes, until_ns) : -ETIMEDOUT;
 	else
 		stats.used += bytes;
 	if (!rc) {

@@ -33,7 +33,7 @@ struct rt_mem_stats {
 void rt_mem_limit(size_t bytes, size_t least);
 
 /** rt_mem_get - gets a segment for a message of @bytes; waits in order while the limit is reached; any thread
- * @until_ns: when to give up; UINT64_MAX: never
+ * @until_ns: when to give up; UINT64_MAX: never; 0: at once
  *
  * Return: 0; -EMSGSIZE: more than the limit; -ETIMEDOUT; -ENOMEM.
  */

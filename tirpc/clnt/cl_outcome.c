@@ -9,6 +9,7 @@
  * Errors:     One function maps the transport's errnos to enum clnt_stat.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,45 +55,74 @@ static enum clnt_stat lost_stat(const struct rt_call *c)
 	return c->call.sent ? RPC_CANTRECV : RPC_CANTSEND;
 }
 
-/* The reply is not a success. */
-static enum clnt_stat reply_stat(const struct rt_call *c, struct rt_outcome *o)
+static enum clnt_stat accepted_stat(const struct rt_call *c, struct rt_outcome *o)
 {
 	enum clnt_stat stat = RPC_FAILED;
 
-	switch (c->err) {
-	case -EPROTONOSUPPORT:
-		stat = strstr(c->why, "unavailable") ? RPC_PROGUNAVAIL : RPC_PROGVERSMISMATCH;
+	switch (c->status.stat) {
+	case PROG_UNAVAIL:
+		stat = RPC_PROGUNAVAIL;
 		break;
-	case -EOPNOTSUPP:
+	case PROG_MISMATCH:
+		stat = RPC_PROGVERSMISMATCH;
+		break;
+	case PROC_UNAVAIL:
 		stat = RPC_PROCUNAVAIL;
 		break;
-	case -EINVAL:
+	case GARBAGE_ARGS:
 		stat = RPC_CANTDECODEARGS;
 		break;
-	case -EREMOTEIO:
+	case SYSTEM_ERR:
 		stat = RPC_SYSTEMERROR;
 		break;
-	case -EACCES:
-		stat = RPC_AUTHERROR;
-		break;
 	}
-	return rt_cl_fail(o, stat, 0, c->why);
+	(void)rt_cl_fail(o, stat, 0, c->why);
+	if (stat == RPC_PROGVERSMISMATCH) {
+		o->err.re_vers.low = c->status.low;
+		o->err.re_vers.high = c->status.high;
+	}
+	return stat;
+}
+
+/* The reply is not a success. */
+static enum clnt_stat reply_stat(const struct rt_call *c, struct rt_outcome *o)
+{
+	if (c->status.reply_stat == MSG_ACCEPTED)
+		return accepted_stat(c, o);
+	if (c->status.stat == RPC_MISMATCH) {
+		(void)rt_cl_fail(o, RPC_VERSMISMATCH, 0, c->why);
+		o->err.re_vers.low = c->status.low;
+		o->err.re_vers.high = c->status.high;
+		return RPC_VERSMISMATCH;
+	}
+	(void)rt_cl_fail(o, RPC_AUTHERROR, 0, c->why);
+	o->err.re_why = (enum auth_stat)c->status.auth_stat;
+	return RPC_AUTHERROR;
+}
+
+static enum clnt_stat too_long(const struct rt_call *c, struct rt_outcome *o)
+{
+	if (!c->call.sent)
+		return rt_cl_fail(o, RPC_CANTENCODEARGS, c->err, c->why);
+	(void)rt_cl_fail(o, RPC_CANTDECODERES, c->err, NULL);
+	snprintf(o->why, sizeof(o->why), "the results are longer than the limit, %" PRIu32 " bytes%s",
+		 c->call.reply_max, c->sink.iov_len ? " and the memory for their bulk item" : "");
+	return RPC_CANTDECODERES;
 }
 
 enum clnt_stat rt_cl_judge(const struct rt_call *c, struct rt_outcome *o)
 {
+	const struct rpcrdma_status *s = &c->status;
+
+	if (c->err && s->reply_stat != RT_NO_REPLY && (s->reply_stat != MSG_ACCEPTED || s->stat != SUCCESS))
+		return reply_stat(c, o);
 	switch (c->err) {
 	case 0:
 		return rt_cl_fail(o, RPC_SUCCESS, 0, NULL);
 	case -ETIMEDOUT:
 		return rt_cl_fail(o, RPC_TIMEDOUT, 0, c->why);
-	case -EPROTONOSUPPORT:
-	case -EOPNOTSUPP:
-	case -EINVAL:
-	case -EREMOTEIO:
-	case -EACCES:
-		return reply_stat(c, o);
 	case -EMSGSIZE:
+		return too_long(c, o);
 	case -EBADMSG:
 	case -EPROTO:
 		return rt_cl_fail(o, RPC_CANTDECODERES, c->err, c->why);

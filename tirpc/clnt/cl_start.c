@@ -5,44 +5,30 @@
  *
  * Operation:  Arguments are bytes already, and results are left as bytes: the filters of the program run on its own
  *             threads only, never inside of the engine.
+ * Memory:     The transport has two references to a call: until done(), and until released().
  * Threads:    The engine's.
  */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "cl_int.h"
 
+/* The transport adds the bulk item and its length word. */
 static bool_t put_args(XDR *x, struct rt_call *c)
 {
-	return XDR_PUTBYTES(x, (const char *)c->enc.buf, (u_int)c->enc.len);
+	const struct rt_enc *e = &c->enc;
+	struct rpcrdma_payload item = { .length = e->bulk.bytes, .iov = &c->bulk, .iovcnt = 1 };
+	size_t first = e->bulk.base ? e->bulk.pos - 4 : e->len;
+
+	if (!XDR_PUTBYTES(x, (const char *)e->buf, (u_int)first))
+		return FALSE;
+	return !e->bulk.base || (rpcrdma_xdr_payload(x, &item, item.length) &&
+				 XDR_PUTBYTES(x, (const char *)e->buf + e->bulk.pos, (u_int)(e->len - e->bulk.pos)));
 }
 
-/* Bytes that are left in a stream that does not say so. */
-static u_int bytes_left(XDR *x)
+static void on_released(struct rpcrdma_room *room)
 {
-	u_int start = XDR_GETPOS(x), least = start, most = start + (64u << 20);
+	struct rt_call *c = container_of(room, struct rt_call, room);
 
-	while (least < most) {
-		u_int mid = least + (most - least + 1) / 2;
-
-		if (XDR_SETPOS(x, mid))
-			least = mid;
-		else
-			most = mid - 1;
-	}
-	(void)XDR_SETPOS(x, start);
-	return least - start;
-}
-
-static bool_t take_results(XDR *x, struct rt_call *c)
-{
-	u_int n = bytes_left(x);
-
-	free(c->room);
-	c->room = malloc(n + 1);
-	c->results = c->room;
-	c->results_bytes = n;
-	return c->room && XDR_GETBYTES(x, c->room, n);
+	c->handle->unreleased--;
+	rt_cl_drop(c);
 }
 
 static void on_done(struct rpcrdma_call *call, int err)
@@ -59,18 +45,27 @@ void rt_cl_start(struct rt_call *c)
 	call->no_resend = !h->resend;
 	call->cred = &c->cred;
 	call->verf = &c->verf;
+	call->status = &c->status;
 	call->encode = (xdrproc_t)put_args;
 	call->args = c;
-	call->decode = (xdrproc_t)take_results;
-	call->res = c;
-	call->reply_max = MIN(call->reply_max, 1u << 20); /* until results have a room */
+	call->room = &c->room;
+	call->sink = c->sink.iov_len ? &c->sink : NULL;
+	call->sinkcnt = c->sink.iov_len > 0;
 	call->done = on_done;
+	c->room.released = on_released;
+	c->bulk = (struct iovec){ (void *)(uintptr_t)c->enc.bulk.base, c->enc.bulk.bytes };
 	rt_cl_batch_tend(h);
+	if (h->copied)
+		rpcrdma_count_copied(h->engine, atomic_exchange(&h->copied, 0));
+	c->status.reply_stat = RT_NO_REPLY;
 	h->in_flight++;
+	h->unreleased++;
+	rt_cl_hold(c);
 	rc = h->clnt ? 0 : rpcrdma_clnt_open(h->engine, &h->attr, &h->clnt);
 	if (!rc)
 		rc = rpcrdma_clnt_call(h->clnt, call);
 	if (rc) {
+		on_released(&c->room);
 		rt_cl_ended(c, rc, call->why);
 		return;
 	}

@@ -254,13 +254,15 @@ void rt_dec_expect(struct rt_dec *d, uint32_t item, const void *bulk, uint32_t b
 	}
 }
 
+bool rt_dec_is_complete(struct rt_dec *d)
+{
+	if (!d->bulk || d->bulk_pos != SIZE_MAX)
+		return true;
+	d->why = "the results have no item for the bytes that the peer placed";
+	return false;
+}
+
 int rt_dec_run(struct rt_dec *d, xdrproc_t filter, void *data)
 {
-	if (!filter(&d->xdr, data))
-		return -EBADMSG;
-	if (d->bulk && d->bulk_pos == SIZE_MAX) {
-		d->why = "the results have no item for the bytes that the peer placed";
-		return -EBADMSG;
-	}
-	return 0;
+	return filter(&d->xdr, data) && rt_dec_is_complete(d) ? 0 : -EBADMSG;
 }

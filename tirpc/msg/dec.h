@@ -56,6 +56,9 @@ must_check int rt_dec_splice(struct rt_dec *d, size_t pos, const void *bulk, uin
 /** rt_dec_expect - says that item @item of the message is not in it, but at @bulk; before the first filter */
 void rt_dec_expect(struct rt_dec *d, uint32_t item, const void *bulk, uint32_t bytes);
 
+/** rt_dec_is_complete - after the filter: has the message had the item that rt_dec_expect() named? Sets `why` if not */
+bool rt_dec_is_complete(struct rt_dec *d);
+
 /** rt_dec_run - runs a filter, and checks that the message had the item that rt_dec_expect() named
  * Return: 0; -EBADMSG, with `why` or without. */
 must_check int rt_dec_run(struct rt_dec *d, xdrproc_t filter, void *data);
