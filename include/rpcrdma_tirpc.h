@@ -73,6 +73,22 @@ struct rpcrdma_tirpc_attr {
  */
 struct rpcrdma_domain *rpcrdma_tirpc_domain(void);
 
+/* Counters and state of all CLIENTs of a process. */
+struct rpcrdma_tirpc_stats {
+	uint64_t mem_waits;          /* calls that waited for memory */
+	uint64_t mem_limit;          /* bytes: the largest mem_bytes given, or more if one call needs more */
+	uint64_t mem_used;           /* bytes of it in use, also by calls that timed out and may still get a late reply */
+	uint64_t mem_pinned;         /* bytes allocated now: those in use, and those kept for the next calls */
+	uint64_t results_too_long;   /* calls that failed because their results were longer than they accept */
+};
+/** rpcrdma_tirpc_stats - copies the counters; any thread
+ * rpcrdma_tirpc_stats_sized writes at most @bytes, and clears what the library does not know. */
+void rpcrdma_tirpc_stats_sized(struct rpcrdma_tirpc_stats *ret, size_t bytes);
+static inline void rpcrdma_tirpc_stats(struct rpcrdma_tirpc_stats *ret)
+{
+	rpcrdma_tirpc_stats_sized(ret, sizeof(*ret));
+}
+
 /* ---- client --------------------------------------------------------------------------------------- */
 
 /** rpcrdma_clnt_create - creates a CLIENT for a program at a URL, and connects, as clnt_create() does

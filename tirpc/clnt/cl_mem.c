@@ -18,11 +18,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cond.h"
 #include "cl_mem.h"
 #include "process.h"
 #include "rpcrdma_mem.h"
+#include "rpcrdma_tirpc.h"
 
 struct waiter {
 	struct list link;
@@ -34,7 +36,7 @@ struct waiter {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list kept = LIST_INIT(kept);       /* last returned first */
 static struct list waiters = LIST_INIT(waiters);
-static struct rt_mem_stats stats;
+static struct rpcrdma_tirpc_stats stats;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void lock_it(void)
@@ -51,7 +53,7 @@ static void begin_child(void)
 {
 	list_init(&kept);
 	list_init(&waiters);
-	stats = (struct rt_mem_stats){ .limit = stats.limit };
+	stats = (struct rpcrdma_tirpc_stats){ .mem_limit = stats.mem_limit };
 	pthread_mutex_unlock(&lock);
 }
 
@@ -70,10 +72,10 @@ static void grant(void)
 	while (!list_is_empty(&waiters)) {
 		struct waiter *w = list_first_entry(&waiters, struct waiter, link);
 
-		if (stats.used + w->bytes > stats.limit)
+		if (stats.mem_used + w->bytes > stats.mem_limit)
 			return;
 		list_del(&w->link);
-		stats.used += w->bytes;
+		stats.mem_used += w->bytes;
 		w->granted = true;
 		pthread_cond_signal(&w->cond);
 	}
@@ -83,7 +85,7 @@ void rt_mem_limit(size_t bytes, size_t least)
 {
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
-	stats.limit = MAX(stats.limit, MAX(bytes, least));
+	stats.mem_limit = MAX(stats.mem_limit, (uint64_t)MAX(bytes, least));
 	grant();
 	pthread_mutex_unlock(&lock);
 }
@@ -96,7 +98,7 @@ static int wait_turn(size_t bytes, uint64_t until_ns)
 
 	if (cond_init(&w.cond))
 		return -ENOMEM;
-	stats.waits++;
+	stats.mem_waits++;
 	list_add_tail(&waiters, &w.link);
 	while (!w.granted && in_time) {
 		if (until_ns == UINT64_MAX)
@@ -128,12 +130,12 @@ static struct rt_mem *find_kept(size_t bytes)
 /* Takes kept segments out, oldest first, until @bytes more may be allocated. */
 static void evict(size_t bytes, struct list *ret)
 {
-	while (!list_is_empty(&kept) && stats.pinned + bytes > stats.limit) {
+	while (!list_is_empty(&kept) && stats.mem_pinned + bytes > stats.mem_limit) {
 		struct rt_mem *m = list_entry(kept.prev, struct rt_mem, link);
 
 		list_del(&m->link);
 		list_add_tail(ret, &m->link);
-		stats.pinned -= m->bytes;
+		stats.mem_pinned -= m->bytes;
 	}
 }
 
@@ -169,18 +171,17 @@ int rt_mem_get(size_t bytes, uint64_t until_ns, struct rt_mem **ret)
 	int rc = 0;
 
 	pthread_mutex_lock(&lock);
-	if (bytes > stats.limit)
+	if (bytes > stats.mem_limit)
 		rc = -EMSGSIZE;
-	else if (!list_is_empty(&waiters) || stats.used + bytes > stats.limit)
+	else if (!list_is_empty(&waiters) || stats.mem_used + bytes > stats.mem_limit)
 		rc = until_ns ? wait_turn(bytes, until_ns) : -ETIMEDOUT;
 	else
-		stats.used += bytes;
+		stats.mem_used += bytes;
 	if (!rc) {
 		m = find_kept(whole);
 		if (!m) {
 			evict(whole, &old);
-			stats.pinned += whole;
-			stats.allocs++;
+			stats.mem_pinned += whole;
 		}
 	}
 	pthread_mutex_unlock(&lock);
@@ -196,8 +197,8 @@ int rt_mem_get(size_t bytes, uint64_t until_ns, struct rt_mem **ret)
 		return 0;
 	}
 	pthread_mutex_lock(&lock);
-	stats.pinned -= whole;
-	stats.used -= bytes;
+	stats.mem_pinned -= whole;
+	stats.mem_used -= bytes;
 	grant();
 	pthread_mutex_unlock(&lock);
 	return -ENOMEM;
@@ -208,7 +209,7 @@ void rt_mem_put(struct rt_mem *m)
 	if (!m)
 		return;
 	pthread_mutex_lock(&lock);
-	stats.used -= m->charged;
+	stats.mem_used -= m->charged;
 	list_add_head(&kept, &m->link);
 	grant();
 	pthread_mutex_unlock(&lock);
@@ -224,9 +225,20 @@ bool rt_mem_is_short(void)
 	return is_short;
 }
 
-void rt_mem_stats(struct rt_mem_stats *ret)
+void rt_mem_count_too_long(void)
 {
 	pthread_mutex_lock(&lock);
-	*ret = stats;
+	stats.results_too_long++;
 	pthread_mutex_unlock(&lock);
+}
+
+void rpcrdma_tirpc_stats_sized(struct rpcrdma_tirpc_stats *ret, size_t bytes)
+{
+	struct rpcrdma_tirpc_stats now;
+
+	pthread_mutex_lock(&lock);
+	now = stats;
+	pthread_mutex_unlock(&lock);
+	memset(ret, 0, bytes);
+	memcpy(ret, &now, MIN(bytes, sizeof(now)));
 }

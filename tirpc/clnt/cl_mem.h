@@ -23,12 +23,6 @@ struct rt_mem {
 
 #define RT_MEM_HEAD 1024u /* beyond the bytes of a message: for the RPC header of a reply */
 
-struct rt_mem_stats {
-	uint64_t waits;              /* calls that waited for memory */
-	uint64_t allocs;             /* segments allocated, not recycled */
-	size_t limit, used, pinned;  /* bytes: limit, charged now, allocated now */
-};
-
 /** rt_mem_limit - raises the limit to @bytes, and to @least: for one call; before the first rt_mem_get(); any thread */
 void rt_mem_limit(size_t bytes, size_t least);
 
@@ -45,7 +39,7 @@ void rt_mem_put(struct rt_mem *m);
 /** rt_mem_is_short - does a call wait for memory? */
 bool rt_mem_is_short(void);
 
-/** rt_mem_stats - copies the state */
-void rt_mem_stats(struct rt_mem_stats *ret);
+/** rt_mem_count_too_long - counts results that were longer than their call accepts */
+void rt_mem_count_too_long(void);
 
 #endif

@@ -104,9 +104,13 @@ static enum clnt_stat too_long(const struct rt_call *c, struct rt_outcome *o)
 {
 	if (!c->call.sent)
 		return rt_cl_fail(o, RPC_CANTENCODEARGS, c->err, c->why);
+	rt_mem_count_too_long();
 	(void)rt_cl_fail(o, RPC_CANTDECODERES, c->err, NULL);
-	snprintf(o->why, sizeof(o->why), "the results are longer than the limit, %" PRIu32 " bytes%s",
-		 c->call.reply_max, c->sink.iov_len ? " and the memory for their bulk item" : "");
+	if (c->sink.iov_len)
+		snprintf(o->why, sizeof(o->why), "the results are longer than the limit: %" PRIu32 " bytes, of them %zu for the bulk item",
+			 c->call.reply_max, c->sink.iov_len);
+	else
+		snprintf(o->why, sizeof(o->why), "the results are longer than the limit: %" PRIu32 " bytes", c->call.reply_max);
 	return RPC_CANTDECODERES;
 }
 
