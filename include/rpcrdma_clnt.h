@@ -263,6 +263,8 @@ struct rpcrdma_clnt_info {
 	uint32_t fast_write_bytes, fast_write_slots; /* limits of fast writes */
 	char device[64];
 	uint64_t reconnects;
+	int err;                       /* of the last attempt to connect, or connection, that ended; 0: none */
+	uint32_t unsent;               /* calls that wait, or of which this process has not sent every byte */
 };
 /** rpcrdma_clnt_info - copies the state of a client; on its engine's thread
  * rpcrdma_clnt_info_sized writes at most @bytes, and clears what the library does not know. */

@@ -188,6 +188,7 @@ void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why)
 	else
 		set_why(c, why);
 	c->drop_err = 0;
+	c->last_err = err;
 	c->dropping = false;
 	if (!was_up)
 		c->attempts++;
@@ -476,8 +477,12 @@ void rpcrdma_clnt_info_sized(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_i
 		.remote_inv = c->remote_inv,
 		.reach = c->ops->reach(c),
 		.reconnects = c->reconnects,
+		.err = c->last_err,
+		.unsent = c->ops->unsent(c),
 	};
 
+	list_for_each(node, &c->waiting)
+		i.unsent++;
 	c->ops->info(c, &i);
 	snprintf(i.why, sizeof(i.why), "%.*s", (int)sizeof(i.why) - 1, c->why);
 	snprintf(i.device, sizeof(i.device), "%s", c->ops->device(c));

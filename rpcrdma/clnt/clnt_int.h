@@ -104,6 +104,7 @@ struct rpcrdma_clnt {
 	bool closed;                     /* destroyed by the caller */
 	bool dropping;                   /* disconnect() was called, down will follow */
 	int drop_err;                    /* error of the coming down, if the core knows it better */
+	int last_err;                    /* of the last down; 0: none */
 	const char *held_up;             /* why the attempt does not progress, or did not; NULL: not known */
 	unsigned attempts;               /* failed or useless ones in a row */
 	uint64_t random;                 /* state of the jitter, which spreads clients over time */
@@ -140,6 +141,8 @@ struct rr_clnt_ops {
 	/* Is the end of the connection known? rr_clnt_down() follows then, not inside this call. If no call is in
 	 * flight, an end that the engine has not noticed yet is detected here. @look: may make a system call. */
 	bool (*is_over)(struct rpcrdma_clnt *c, bool look);
+	/* Returns the number of sent calls that are not completely handed over to the kernel or the device. */
+	uint32_t (*unsent)(const struct rpcrdma_clnt *c);
 	/* Gives up the connection or the attempt; rr_clnt_down() follows, not inside this call. */
 	void (*disconnect)(struct rpcrdma_clnt *c, const char *why);
 	/* Frees everything, waiting until the fabric does not use it any more; no callbacks. */

@@ -513,6 +513,17 @@ static bool clnt_rdma_is_over(struct rpcrdma_clnt *c, bool look)
 	return l->ending;
 }
 
+static uint32_t clnt_rdma_unsent(const struct rpcrdma_clnt *c)
+{
+	const struct rr_link *l = rr_link_of(c);
+	uint32_t n = 0;
+
+	if (l)
+		list_for_each(node, &l->calls)
+			n += !list_entry(node, struct rr_rcall, link)->post.posted;
+	return n;
+}
+
 static void clnt_rdma_disconnect(struct rpcrdma_clnt *c, const char *why)
 {
 	rr_link_fail(rr_link_of(c), -ECONNABORTED, "%s", why);
@@ -566,6 +577,7 @@ const struct rr_clnt_ops rr_clnt_rdma_ops = {
 	.send = rr_rcall_send,
 	.cancel = clnt_rdma_cancel,
 	.is_over = clnt_rdma_is_over,
+	.unsent = clnt_rdma_unsent,
 	.disconnect = clnt_rdma_disconnect,
 	.fini = clnt_rdma_fini,
 	.device = clnt_rdma_device,

@@ -251,6 +251,15 @@ static bool tcp_is_over(struct rpcrdma_clnt *c, bool look)
 	return t->ending;
 }
 
+static uint32_t tcp_unsent(const struct rpcrdma_clnt *c)
+{
+	uint32_t n = 0;
+
+	list_for_each(node, &rr_tclnt_of(c)->queue)
+		n++;
+	return n;
+}
+
 static void tcp_disconnect(struct rpcrdma_clnt *c, const char *why)
 {
 	rr_tclnt_fail(rr_tclnt_of(c), -ECONNABORTED, "%s", why);
@@ -292,6 +301,7 @@ const struct rr_clnt_ops rr_clnt_tcp_ops = {
 	.send = rr_tclnt_send,
 	.cancel = rr_tclnt_cancel,
 	.is_over = tcp_is_over,
+	.unsent = tcp_unsent,
 	.disconnect = tcp_disconnect,
 	.fini = tcp_fini,
 	.device = tcp_device,

@@ -131,6 +131,7 @@ static void no_reply_in_time(void **state)
 static void no_server(void **state)
 {
 	struct rpc_pair *p = open_pair(*state, &(struct rpcrdma_clnt_attr){ .credits = 4 });
+	struct rpcrdma_clnt_info info;
 	struct echo_call c, other;
 
 	rpc_pair_unlisten(p);
@@ -142,6 +143,9 @@ static void no_server(void **state)
 	for (int i = 0; i < 3; i++) {
 		echo_start(&c);
 		ended(&c, -ECONNREFUSED, false);
+		rpcrdma_clnt_info(p->clnt, &info);
+		assert_int_equal(info.err, -ECONNREFUSED);
+		assert_int_equal(info.unsent, 1); /* the patient one */
 	}
 	assert_int_equal(other.done, 0);
 	rpc_pair_listen(p);
@@ -275,6 +279,7 @@ static void still_queued(void **state)
 {
 	const struct rpc_pair_attr *a = *state;
 	struct rpc_pair *p = open_pair(a, &(struct rpcrdma_clnt_attr){ .credits = 4 });
+	struct rpcrdma_clnt_info info;
 	struct echo_call c[2];
 	unsigned seen = p->nlog;
 
@@ -293,6 +298,8 @@ static void still_queued(void **state)
 		faults_of(local_fabric(p->clnt_domain))->fail_post = 1;
 	}
 	echo_start(&c[1]);
+	rpcrdma_clnt_info(p->clnt, &info);
+	assert_int_equal(info.unsent, a->transport == RPCRDMA_TCP ? 2 : 1);
 	clnt_disconnect(p->clnt);
 	ended(&c[0], -ECONNRESET, true);
 	ended(&c[1], -ENOTCONN, false);

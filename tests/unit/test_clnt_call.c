@@ -72,6 +72,12 @@ static bool fake_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	return fake.unsent;
 }
 
+static uint32_t fake_unsent(const struct rpcrdma_clnt *c)
+{
+	(void)c;
+	return 0;
+}
+
 static bool fake_is_over(struct rpcrdma_clnt *c, bool look)
 {
 	(void)c;
@@ -110,6 +116,7 @@ static const struct rr_clnt_ops fake_ops = {
 	.send = fake_send,
 	.cancel = fake_cancel,
 	.is_over = fake_is_over,
+	.unsent = fake_unsent,
 	.disconnect = fake_disconnect,
 	.fini = fake_fini,
 	.device = fake_name,
