@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The leat authors
 #
 # rpcgen_kernel.sh - NFSv3 by stubs of rpcgen on handles of librpcrdma_tirpc (tests/interop/rpcgen), with Linux at the other
-# end: its client mounts the service over RDMA
+# end: its client mounts the service over RDMA; the client's stubs call knfsd over RDMA and TCP
 
 set -u
 cd "$(dirname "$0")/../.." || exit
@@ -14,7 +14,7 @@ export TMPDIR
 setup
 [ -x /sbin/mount.nfs ] || { echo 'SKIP: no mount.nfs here (nfs-common)'; exit 77; }
 nfs=$tools/rpcgen
-are_built rpcgen/nfs_server
+are_built rpcgen/nfs_client rpcgen/nfs_server
 
 section 'files'
 make_lengths "$work/export/lengths"
@@ -66,6 +66,30 @@ kill "$server"
 ended 'the service ends' "$server" "$work/server.log"
 placed=$(sed -n 's/.* bytes_placed=\([0-9]*\) .*/\1/p' "$work/server.log")
 ok "the data were placed by RDMA Write ($placed of at least $bytes bytes)" test "${placed:-0}" -ge "$bytes"
+
+# ---- knfsd -------------------------------------------------------------------------------------------
+
+if command -v rpcbind rpc.mountd rpc.nfsd exportfs >/dev/null; then
+	section 'starting knfsd'
+	mkdir -p /run/rpcbind /run/sendsigs.omit.d /var/lib/nfs/sm
+	echo "$work/export *(rw,no_root_squash,insecure,no_subtree_check,fsid=1)" >/etc/exports
+	rpcbind -w
+	modprobe nfsd
+	modprobe rpcrdma
+	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+	exportfs -ra
+	echo 1048576 >/proc/fs/nfsd/max_block_size
+	ok 'knfsd' rpc.nfsd -N 4 -V 3 --rdma=20049 8
+	rpc.mountd -p 20048
+	for url in "rdma://$addr:20049" "tcp://$addr:2049"; do
+		section "the client's stubs on knfsd, $url"
+		counted "$url" timeout 100 "$nfs/nfs_client" -w "tcp://$addr:20048" "$url" "$work/export" "$work/export"
+		[ -z "${VERBOSE:-}" ] || cat "$work/out"
+	done
+	rpc.nfsd 0
+else
+	echo '  SKIP: no nfs-kernel-server here'
+fi
 
 same 'queue pairs left' "$(queue_pairs)" 0
 finish
