@@ -51,11 +51,12 @@ static bool_t detached_reply(SVCXPRT *x, struct rpc_msg *m)
 
 void rpcrdma_svc_release(struct svc_req *detached)
 {
-	struct rt_detached *d = container_of(detached, struct rt_detached, q);
+	struct rt_detached *d;
 	struct rt_req *r;
 
 	if (!detached)
 		return;
+	d = container_of(detached, struct rt_detached, q);
 	r = d->h.r;
 	if (r && !rt_fork_is_child()) {
 		r->end = (struct rt_end){ .kind = r->encode_failed ? RT_END_ERROR : RT_END_DROP, .stat = SYSTEM_ERR };
