@@ -133,6 +133,7 @@ static void check_loop(void (*run)(void))
 	struct rig r = start(run);
 	char beside[64];
 
+	assert_int_not_equal(rig_port(r.url[0]), 2049); /* but a free one */
 	snprintf(beside, sizeof(beside), "tcp://127.0.0.1:%u", r.ports[0]);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(call_null(beside, RIG_PROG, RIG_VERS, RIG_NULL), RPC_SUCCESS);
