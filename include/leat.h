@@ -54,8 +54,7 @@
  * Fork:     Sessions, mounts, files, directories and nodes belong to the process that created them. In its children,
  *           functions on them return -EOWNERDEAD and touch nothing that is shared with the parent. A child may close
  *           its handles: leat_umount() and leat_session_free() then close its copies of the sockets, so that servers
- *           notice the end of the parent. It may create others. Over RDMA, a child that neither ends nor calls exec()
- *           keeps the parent's connections, because the device's descriptor stays open; nor can it mount over RDMA.
+ *           notice the end of the parent. It may create others, also over RDMA.
  *           Memory of leat_buf_alloc() is shared with children of fork(): what a child stores there, the parent and
  *           its servers see. A child must not write to it.
  * Errors:   Functions return 0 (or a count) or -errno and do not set errno; leat_error() has details.

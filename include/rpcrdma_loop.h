@@ -156,7 +156,8 @@ struct rpcrdma_domain *rpcrdma_engine_domain(const struct rpcrdma_engine *e);
 
 /** rpcrdma_engine_abandon - in a child of fork(): closes the child's copies of the sockets of a parent's engine
  * Peers then notice the end of the parent though the child lives on. The child must not use the engine, its domain and
- * its connections in any other way. Over RDMA the device's descriptor stays open until exec() or exit().
+ * its connections in any other way. Over RDMA the peers are disconnected when the parent has ended, but the device's
+ * descriptor, and with it the parent's queue pairs, stays open until exec() or exit().
  */
 void rpcrdma_engine_abandon(struct rpcrdma_engine *e);
 

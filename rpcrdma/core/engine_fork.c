@@ -3,9 +3,10 @@
  *
  * engine_fork.c - what a child of fork() does with an engine of its parent: it closes its copies of the sockets
  *
- * Operation:  A peer notices the end of the parent only when no process has the connection's socket open any more. The
- *             engine's epoll descriptor, and those that it watches, lead to all sockets; the kernel lists them in
- *             fdinfo. The child may have closed descriptors and opened others with their numbers, so each one is
+ * Operation:  A peer notices the end of the parent only when no process has the connection's socket open any more; over
+ *             RDMA, the event channel of its identifier. The engine's epoll descriptor, and those that it watches,
+ *             lead to all sockets and to the channels of connections that are not established; that of a fabric leads
+ *             to the channel of the others. The kernel lists them in fdinfo. The child may have closed descriptors and opened others with their numbers, so each one is
  *             checked: the engine's by the address of its bell in the list, the others by kcmp(2), and sockets by
  *             their inode where a process may not use kcmp(2).
  * Memory:     That of the engine and its connections stays as it was copied.
@@ -23,8 +24,10 @@
 #include <unistd.h>
 
 #include "engine_int.h"
+#include "fork.h"
 
 #define NESTED_MAX 4u /* epoll descriptors inside one another */
+#define CM_DEVICES "/dev/infiniband/"
 
 /* An entry of an epoll descriptor. */
 struct entry {
@@ -56,18 +59,31 @@ static bool next_entry(FILE *list, struct entry *ret)
 	return false;
 }
 
-/* Is this still the engine's descriptor? Nothing else watches its bell. */
-static bool is_engines(const struct rpcrdma_engine *e)
+/* Is this still the parent's descriptor? No other has an entry with this data. */
+static bool has_mark(int epfd, const void *mark)
 {
-	FILE *list = open_list(e->epfd);
+	FILE *list = open_list(epfd);
 	struct entry x;
 	bool found = false;
 
 	while (list && !found && next_entry(list, &x))
-		found = x.data == (uintptr_t)&e->bell;
+		found = x.data == (uintptr_t)mark;
 	if (list)
 		fclose(list);
 	return found;
+}
+
+/* Is this an event channel of the RDMA connection manager? The kernel ends its connections when no process has it. */
+static bool is_cm_channel(int fd, const struct stat *st)
+{
+	char path[48], name[64];
+	ssize_t len;
+
+	if (!S_ISCHR(st->st_mode))
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	len = readlink(path, name, sizeof(name));
+	return len > (ssize_t)strlen(CM_DEVICES) && !strncmp(name, CM_DEVICES, strlen(CM_DEVICES));
 }
 
 /* Is the descriptor of @x still the file that @epfd watches? Return: 1, 0; -errno: the process may not ask. */
@@ -79,7 +95,7 @@ static int is_watched(int epfd, const struct entry *x)
 	return rc < 0 ? -errno : rc == 0;
 }
 
-static void close_sockets(int epfd, unsigned depth)
+static void close_watched(int epfd, unsigned depth)
 {
 	FILE *list = depth ? open_list(epfd) : NULL;
 	struct entry x;
@@ -92,15 +108,27 @@ static void close_sockets(int epfd, unsigned depth)
 			continue;
 		if (S_ISSOCK(st.st_mode) && st.st_ino == x.ino)
 			(void)close(x.fd);
+		else if (watched > 0 && is_cm_channel(x.fd, &st))
+			(void)close(x.fd);
 		else if (watched > 0)
-			close_sockets(x.fd, depth - 1);
+			close_watched(x.fd, depth - 1);
 	}
 	if (list)
 		fclose(list);
 }
 
+void rr_fork_close(int epfd, const void *mark)
+{
+	if (has_mark(epfd, mark))
+		close_watched(epfd, NESTED_MAX);
+}
+
 void rpcrdma_engine_abandon(struct rpcrdma_engine *e)
 {
-	if (is_engines(e))
-		close_sockets(e->epfd, NESTED_MAX);
+	const struct rpcrdma_domain *d = e->domain;
+
+	rr_fork_close(e->epfd, &e->bell);
+	/* without the lock: a thread that had it at the fork is not in this process */
+	for (unsigned i = 0; i < d->ndevs; i++)
+		rr_fabric_abandon(d->devs[i].fabric);
 }

@@ -315,6 +315,9 @@ struct rr_fabric_ops {
 	const char *name;
 
 	void (*close)(struct rr_fabric *fabric);
+	/* In a child of fork(), instead of all other operations: closes the child's copies of descriptors that keep the
+	 * parent's connections, as far as no engine watches them. */
+	void (*abandon)(struct rr_fabric *fabric);
 
 	int (*pd_create)(struct rr_fabric *fabric, struct rr_pd **ret);
 	void (*pd_destroy)(struct rr_pd *pd);
@@ -403,6 +406,11 @@ static inline void rr_fabric_close(struct rr_fabric *f)
 {
 	if (f)
 		f->ops->close(f);
+}
+
+static inline void rr_fabric_abandon(struct rr_fabric *f)
+{
+	f->ops->abandon(f);
 }
 
 static inline must_check int rr_pd_create(struct rr_fabric *f, struct rr_pd **ret)

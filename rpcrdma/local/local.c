@@ -118,9 +118,15 @@ static void local_close(struct rr_fabric *fabric)
 	free(f);
 }
 
+static void local_abandon(struct rr_fabric *fabric)
+{
+	(void)fabric; /* a connection is its socket, which an engine watches */
+}
+
 static const struct rr_fabric_ops fabric_local_ops = {
 	.name = "local",
 	.close = local_close,
+	.abandon = local_abandon,
 	.pd_create = rr_local_pd_create,
 	.pd_destroy = rr_local_pd_destroy,
 	.mr_reg = rr_local_mr_reg,

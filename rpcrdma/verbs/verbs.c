@@ -18,7 +18,14 @@
  *             address with rr_verbs_device_of(). A listener without a specific address also gets
  *             requests through other devices. These belong to a sibling: the fabric of that device,
  *             which the code that opened this fabric finds or opens.
- * Memory:     Objects belong to their creator. The device list of librdmacm lives as long as the fabric.
+ *
+ *             A fabric opens the device itself. librdmacm opens each device once and keeps it open until the
+ *             process ends, in children of fork() too. But rxe posts by write(2) to the device's descriptor, and
+ *             the kernel refuses that (EACCES) unless the thread has the very credentials with which it was
+ *             opened: a child has others, and so has a thread that changed its identity. A device with queues in
+ *             mapped memory would find the parent's there. librdmacm's context serves to find the device alone.
+ * Memory:     Objects belong to their creator. The device list of librdmacm lives as long as the fabric: it keeps the
+ *             protection domain that librdmacm allocates for identifiers, also for a child.
  * Threads:    See fabric.h; verbs_int.h for the locks.
  * Errors:     Negated errno of the libraries. Without a device no library function is called: a check
  *             of /sys decides, so the libraries cannot print, load modules or wait.
@@ -128,13 +135,20 @@ static void verbs_close(struct rr_fabric *fabric)
 	rr_verbs_events_stop(f);
 	assert(list_is_empty(&f->cqs));
 	pthread_mutex_destroy(&f->lock);
+	(void)ibv_close_device(f->ctx);
 	rdma_free_devices(f->devices);
 	free(f);
+}
+
+static void verbs_abandon(struct rr_fabric *fabric)
+{
+	rr_verbs_events_abandon(to_fabric(fabric));
 }
 
 static const struct rr_fabric_ops fabric_verbs_ops = {
 	.name = "verbs",
 	.close = verbs_close,
+	.abandon = verbs_abandon,
 	.pd_create = verbs_pd_create,
 	.pd_destroy = verbs_pd_destroy,
 	.mr_reg = rr_verbs_mr_reg,
@@ -205,31 +219,50 @@ static uint8_t active_port(struct ibv_context *ctx, const struct ibv_device_attr
 	return 0;
 }
 
-static struct ibv_context *choose(struct ibv_context **devices, const char *name)
+/* How good a choice the device is; 0: it cannot be used. */
+static unsigned points_of(struct ibv_context *ctx)
+{
+	struct ibv_device_attr dev;
+
+	if (ibv_query_device(ctx, &dev))
+		return 0;
+	return 1u + (active_port(ctx, &dev) ? 2 : 0) + (is_software(ibv_get_device_name(ctx->device)) ? 0 : 1);
+}
+
+/* Opens the device called @name; NULL: the best one. Return: 0, -ENODEV, or why the last one was not opened. */
+static int open_device(struct ibv_context **devices, const char *name, struct ibv_context **ret)
 {
 	struct ibv_context *best = NULL;
 	unsigned best_points = 0;
+	int rc = -ENODEV;
 
 	for (struct ibv_context **at = devices; *at; at++) {
-		const char *dev_name = ibv_get_device_name((*at)->device);
-		struct ibv_device_attr dev;
+		struct ibv_context *ctx;
 		unsigned points = 1;
 
-		if (name) {
-			if (!strcmp(name, dev_name))
-				return *at;
+		if (name && strcmp(name, ibv_get_device_name((*at)->device)) != 0)
+			continue;
+		errno = 0;
+		ctx = ibv_open_device((*at)->device);
+		if (!ctx) {
+			rc = verbs_err(errno);
 			continue;
 		}
-		if (ibv_query_device(*at, &dev))
+		if (!name)
+			points = points_of(ctx);
+		if (points <= best_points) {
+			(void)ibv_close_device(ctx);
 			continue;
-		points += active_port(*at, &dev) ? 2 : 0;
-		points += !is_software(dev_name);
-		if (points > best_points) {
-			best = *at;
-			best_points = points;
 		}
+		if (best)
+			(void)ibv_close_device(best);
+		best = ctx;
+		best_points = points;
 	}
-	return best;
+	if (!best)
+		return rc;
+	*ret = best;
+	return 0;
 }
 
 /* True if type 2B windows work, as far as a test allocation shows. */
@@ -303,7 +336,6 @@ int rr_verbs_open(const struct rr_verbs_attr *attr, struct rr_fabric **ret)
 	if (!f)
 		return -ENOMEM;
 	f->base.ops = &fabric_verbs_ops;
-	list_init(&f->node);
 	list_init(&f->cqs);
 	rr_verbs_mutex_init(&f->lock);
 	if (attr) {
@@ -316,14 +348,18 @@ int rr_verbs_open(const struct rr_verbs_attr *attr, struct rr_fabric **ret)
 		rc = errno == EACCES || errno == EPERM ? -EACCES : -ENODEV;
 		goto out_free;
 	}
-	f->ctx = choose(f->devices, attr ? attr->device : NULL);
-	rc = f->ctx ? fill_attr(f, attr && attr->unsafe_inv) : -ENODEV;
+	rc = open_device(f->devices, attr ? attr->device : NULL, &f->ctx);
+	if (rc)
+		goto out_devices;
+	rc = fill_attr(f, attr && attr->unsafe_inv);
 	if (!rc)
 		rc = rr_verbs_events_start(f);
 	if (rc)
-		goto out_devices;
+		goto out_ctx;
 	*ret = &f->base;
 	return 0;
+out_ctx:
+	(void)ibv_close_device(f->ctx);
 out_devices:
 	rdma_free_devices(f->devices);
 out_free:

@@ -362,15 +362,15 @@ static void fail(struct verbs_cm *cm, struct verbs_qp *qp, int status, const str
 }
 
 /* Finds the fabric of the device that a request came through: a listener on all addresses gets all requests. */
-static int fabric_of(const struct verbs_fabric *f, struct ibv_context *ctx, struct rr_fabric **ret)
+static int fabric_of(const struct verbs_fabric *f, const struct rdma_cm_id *id, struct rr_fabric **ret)
 {
 	struct rr_fabric *sibling;
 	int rc;
 
-	if (!f->sibling || !ctx)
+	if (!f->sibling || !id->verbs)
 		return -ENXIO;
-	rc = f->sibling(f->sibling_ctx, ibv_get_device_name(ctx->device), &sibling);
-	if (!rc && to_fabric(sibling)->ctx != ctx)
+	rc = f->sibling(f->sibling_ctx, ibv_get_device_name(id->verbs->device), &sibling);
+	if (!rc && !is_device_of(to_fabric(sibling), id))
 		rc = -ENXIO; /* the device was replaced by another one with its name */
 	if (!rc)
 		*ret = sibling;
@@ -401,8 +401,8 @@ static void on_request(struct verbs_cm *cm, const struct copy *c)
 	int rc = 0;
 
 	/* its context and channel are those of the listener */
-	if (c->id->verbs != to_fabric(fabric)->ctx)
-		rc = fabric_of(to_fabric(fabric), c->id->verbs, &fabric);
+	if (!is_device_of(to_fabric(fabric), c->id))
+		rc = fabric_of(to_fabric(fabric), c->id, &fabric);
 	if (!rc)
 		rc = rr_verbs_qp_new(fabric, c->id, &qp);
 	if (rc) {
@@ -422,7 +422,7 @@ static void on_active(struct verbs_cm *cm, struct verbs_qp *qp, const struct cop
 	int rc = 0;
 
 	if (c->event == RDMA_CM_EVENT_ADDR_RESOLVED && qp->phase == PHASE_RESOLVING) {
-		if (c->id->verbs != to_fabric(cm->base.fabric)->ctx)
+		if (!is_device_of(to_fabric(cm->base.fabric), c->id))
 			rc = -ENXIO; /* the route has changed since the device was chosen */
 		else if (rdma_resolve_route(c->id, RESOLVE_MS))
 			rc = verbs_err(errno);

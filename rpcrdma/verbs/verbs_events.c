@@ -12,23 +12,20 @@
  *             retries are used up.
  * Memory:     None of its own. The object of an event exists until the event is acknowledged: the
  *             libraries' destructors wait for that.
- * Threads:    One per fabric, from open to close. If several fabrics use a device, the first one to
- *             read gets an asynchronous event, hence the list of all fabrics.
+ * Threads:    One per fabric, from open to close.
  * Errors:     A source that fails permanently is not polled again.
  */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "fork.h"
 #include "verbs_int.h"
-
-static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct list all = LIST_INIT(all);
 
 static void disconnect(struct verbs_qp *qp)
 {
@@ -72,20 +69,12 @@ static bool take_cm_events(struct verbs_fabric *f)
 	return errno == EAGAIN || errno == EINTR;
 }
 
-static void device_lost(const struct ibv_context *ctx)
+static void device_lost(struct verbs_fabric *f)
 {
-	pthread_mutex_lock(&all_lock);
-	list_for_each(node, &all) {
-		struct verbs_fabric *f = list_entry(node, struct verbs_fabric, node);
-
-		if (f->ctx != ctx)
-			continue;
-		pthread_mutex_lock(&f->lock);
-		list_for_each(cq, &f->cqs)
-			rr_verbs_cq_break(list_entry(cq, struct verbs_cq, node));
-		pthread_mutex_unlock(&f->lock);
-	}
-	pthread_mutex_unlock(&all_lock);
+	pthread_mutex_lock(&f->lock);
+	list_for_each(cq, &f->cqs)
+		rr_verbs_cq_break(list_entry(cq, struct verbs_cq, node));
+	pthread_mutex_unlock(&f->lock);
 }
 
 /* The peer's first message arrived before the last message of its handshake. */
@@ -97,7 +86,7 @@ static void established(struct verbs_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-static void async_event(const struct verbs_fabric *f, const struct ibv_async_event *ev)
+static void async_event(struct verbs_fabric *f, const struct ibv_async_event *ev)
 {
 	switch (ev->event_type) {
 	case IBV_EVENT_QP_FATAL:
@@ -113,7 +102,7 @@ static void async_event(const struct verbs_fabric *f, const struct ibv_async_eve
 		rr_verbs_cq_break(ev->element.cq->cq_context);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		device_lost(f->ctx);
+		device_lost(f);
 		break;
 	default:
 		break;
@@ -131,25 +120,28 @@ static bool take_async_events(struct verbs_fabric *f)
 	return errno == EAGAIN || errno == EINTR;
 }
 
+static int watch(struct verbs_fabric *f, int fd, void *mark)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = mark };
+
+	return epoll_ctl(f->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
 static void *events_main(void *arg)
 {
 	struct verbs_fabric *f = arg;
-	struct pollfd fds[] = {
-		{ .fd = f->stopfd, .events = POLLIN },
-		{ .fd = f->up_channel->fd, .events = POLLIN },
-		{ .fd = f->ctx->async_fd, .events = POLLIN },
-	};
+	struct epoll_event ev;
 
 	for (;;) {
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0)
+		if (epoll_wait(f->epfd, &ev, 1, -1) < 1)
 			continue; /* EINTR: all signals are blocked, but a debugger may attach */
-		if (fds[0].revents)
+		if (ev.data.ptr == &f->stopfd)
 			return NULL;
-		if (fds[1].revents && !take_cm_events(f))
-			fds[1].fd = -1;
-		if (fds[2].revents && !take_async_events(f)) {
-			fds[2].fd = -1;
-			device_lost(f->ctx); /* it was unplugged */
+		if (ev.data.ptr == &f->up_channel && !take_cm_events(f))
+			(void)epoll_ctl(f->epfd, EPOLL_CTL_DEL, f->up_channel->fd, NULL);
+		if (ev.data.ptr == f->ctx && !take_async_events(f)) {
+			(void)epoll_ctl(f->epfd, EPOLL_CTL_DEL, f->ctx->async_fd, NULL);
+			device_lost(f); /* it was unplugged */
 		}
 	}
 }
@@ -176,26 +168,31 @@ int rr_verbs_events_start(struct verbs_fabric *f)
 
 	if (fcntl(f->ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
 		return -errno;
-	f->stopfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (f->stopfd < 0)
+	f->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (f->epfd < 0)
 		return -errno;
+	f->stopfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (f->stopfd < 0) {
+		rc = -errno;
+		goto out_epfd;
+	}
 	rc = rr_verbs_channel(&f->up_channel);
 	if (rc)
 		goto out_stopfd;
-	pthread_mutex_lock(&all_lock);
-	list_add_tail(&all, &f->node);
-	pthread_mutex_unlock(&all_lock);
-	rc = start_thread(f);
-	if (rc)
-		goto out_list;
-	return 0;
-out_list:
-	pthread_mutex_lock(&all_lock);
-	list_del(&f->node);
-	pthread_mutex_unlock(&all_lock);
+	rc = watch(f, f->stopfd, &f->stopfd);
+	if (!rc)
+		rc = watch(f, f->up_channel->fd, &f->up_channel);
+	if (!rc)
+		rc = watch(f, f->ctx->async_fd, f->ctx);
+	if (!rc)
+		rc = start_thread(f);
+	if (!rc)
+		return 0;
 	rdma_destroy_event_channel(f->up_channel);
 out_stopfd:
 	close(f->stopfd);
+out_epfd:
+	close(f->epfd);
 	return rc;
 }
 
@@ -208,9 +205,17 @@ void rr_verbs_events_stop(struct verbs_fabric *f)
 	assert(n == sizeof(one));
 	(void)n;
 	pthread_join(f->thread, NULL);
-	pthread_mutex_lock(&all_lock);
-	list_del(&f->node);
-	pthread_mutex_unlock(&all_lock);
 	rdma_destroy_event_channel(f->up_channel);
 	close(f->stopfd);
+	close(f->epfd);
+}
+
+/** rr_verbs_events_abandon - in a child of fork(): closes its copy of the channel of established connections
+ *
+ * When the parent has ended too, the kernel disconnects them. The device's own descriptor stays open in the child: what
+ * libibverbs has mapped of it keeps it as well. So the queue pairs remain in the kernel until the child ends.
+ */
+void rr_verbs_events_abandon(struct verbs_fabric *f)
+{
+	rr_fork_close(f->epfd, &f->stopfd);
 }

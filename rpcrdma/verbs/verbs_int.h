@@ -69,16 +69,15 @@ enum verbs_quirk {
 struct verbs_fabric {
 	struct rr_fabric base;
 	struct ibv_context **devices;   /* of rdma_get_devices(); freed with the fabric */
-	struct ibv_context *ctx;
+	struct ibv_context *ctx;        /* opened for this fabric: verbs.c says why */
 	unsigned quirks;
 	bool iwarp;
 	int (*sibling)(void *ctx, const char *device, struct rr_fabric **ret);
 	void *sibling_ctx;
 
 	/* verbs_events.c */
-	struct list node;               /* in the list of all open fabrics of the process */
 	struct rdma_event_channel *up_channel; /* events of established connections */
-	int stopfd;
+	int stopfd, epfd;               /* epfd: what the thread sleeps on */
 	pthread_t thread;
 	pthread_mutex_t lock;           /* protects cqs */
 	struct list cqs;
@@ -243,6 +242,12 @@ static inline struct verbs_cm *to_cm(struct rr_cm *cm)
 	return container_of(cm, struct verbs_cm, base);
 }
 
+/* An identifier's context is librdmacm's own, of the same device. */
+static inline bool is_device_of(const struct verbs_fabric *f, const struct rdma_cm_id *id)
+{
+	return id->verbs && id->verbs->device == f->ctx->device;
+}
+
 /* Converts an errno of a library to our return value: never 0. */
 static inline int verbs_err(int err)
 {
@@ -259,6 +264,7 @@ bool rr_verbs_addr_is_any(const struct sockaddr_storage *ss);
 /* verbs_events.c */
 int rr_verbs_events_start(struct verbs_fabric *f);
 void rr_verbs_events_stop(struct verbs_fabric *f);
+void rr_verbs_events_abandon(struct verbs_fabric *f);
 void rr_verbs_up_event(struct verbs_qp *qp, enum rdma_cm_event_type event);
 
 /* verbs_mem.c */

@@ -78,6 +78,7 @@ static int create_qp(struct verbs_qp *qp, struct rr_qp_attr *attr)
 	struct verbs_cq *cq = to_cq(attr->cq);
 	struct ibv_qp_init_attr init;
 
+	qp->id->verbs = to_fabric(qp->base.fabric)->ctx; /* where rdma_create_qp() creates it */
 	for (;;) {
 		init = (struct ibv_qp_init_attr){
 			.qp_context = qp,

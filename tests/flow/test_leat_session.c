@@ -377,6 +377,24 @@ static void threads(void **state)
 			return __LINE__; \
 	} while (0)
 
+/* A mount of the child's own, with data that moves by messages and data that does not. */
+static int mount_in_child(const char *url)
+{
+	static char out[65536], in[65536];
+	struct leat_file *f;
+	struct leat *own;
+
+	leat_flow_fill(out, sizeof(out), 7);
+	CHECK(!leat_mount(url, NULL, &own));
+	CHECK(!leat_open(own, "of a child", O_RDWR | O_CREAT, 0600, &f));
+	CHECK(leat_pwrite(f, out, sizeof(out), 0) == (ssize_t)sizeof(out));
+	CHECK(leat_pread(f, in, sizeof(in), 0) == (ssize_t)sizeof(in) && !memcmp(in, out, sizeof(in)));
+	CHECK(leat_pread(f, in, 16, 99) == 16 && !memcmp(in, out + 99, 16));
+	CHECK(!leat_close(f) && !leat_unlink(own, "of a child"));
+	leat_umount(own);
+	return 0;
+}
+
 static int use_in_child(struct leat *m, struct leat_file *f, struct leat_dir *d, struct leat_node *n)
 {
 	struct count c = { 0 };
@@ -411,10 +429,7 @@ static int use_in_child(struct leat *m, struct leat_file *f, struct leat_dir *d,
 	leat_closedir(d);
 	CHECK(leat_close(f) == -EOWNERDEAD);
 	CHECK(leat_umount_within(m, -1) == -EOWNERDEAD);
-	/* a mount of its own */
-	CHECK(!leat_mount(flow.local_url, NULL, &own));
-	CHECK(!leat_stat(own, "/", &st));
-	leat_umount(own);
+	CHECK(!mount_in_child(flow.local_url) && !mount_in_child(flow.tcp_url));
 	return 0;
 }
 
@@ -480,6 +495,89 @@ static void children(void **state)
 	await_no_conns();
 	fork_with(false);
 	fork_with(true);
+}
+
+/* The parent has no mount any more, but what it opened for the first one may still be there. */
+static void child_of_former_mounts(void **state)
+{
+	const char *const urls[] = { flow.local_url, flow.tcp_url };
+	int status;
+	pid_t pid;
+
+	(void)state;
+#ifdef __SANITIZE_THREAD__
+	print_message("the thread sanitizer ends a child that starts threads\n");
+	skip();
+#endif
+	for (unsigned i = 0; i < ARRAY_SIZE(urls); i++) {
+		leat_umount(leat_flow_mount(urls[i], NULL));
+		pid = fork();
+		assert_true(pid >= 0);
+		if (!pid) {
+			int line = mount_in_child(urls[i]);
+
+			if (line)
+				fprintf(stderr, "line %d fails in the child\n", line);
+			_exit(line != 0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+}
+
+/* A process that mounts, and ends; its child has closed the handle, says so at @up, and lives until the other end of
+ * @down is closed. */
+static void end_before_child(const char *url, int up, int down)
+{
+	struct leat *m;
+	char byte = 0;
+	pid_t pid;
+
+	if (leat_mount(url, NULL, &m)) {
+		fprintf(stderr, "%s\n", leat_error(NULL));
+		_exit(1);
+	}
+	pid = fork();
+	if (!pid) {
+		leat_umount(m);
+		if (write(up, &byte, 1) == 1)
+			_exit(read(down, &byte, 1) != 0);
+	}
+	_exit(pid <= 0);
+}
+
+/* The server notices the end of the parent. */
+static void children_left(void **state)
+{
+	const char *const urls[] = { flow.local_url, flow.tcp_url };
+
+	(void)state;
+#ifdef __SANITIZE_THREAD__
+	print_message("the thread sanitizer ends a child that starts threads\n");
+	skip();
+#endif
+	for (unsigned i = 0; i < ARRAY_SIZE(urls); i++) {
+		int up[2], down[2], status;
+		char byte = 0;
+		pid_t pid;
+
+		assert_int_equal(pipe(up), 0);
+		assert_int_equal(pipe(down), 0);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (!pid) {
+			close(down[1]);
+			end_before_child(urls[i], up[1], down[0]);
+		}
+		close(up[1]);
+		close(down[0]);
+		assert_int_equal(read(up[0], &byte, 1), 1);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		await_no_conns();
+		close(up[0]);
+		close(down[1]);
+	}
 }
 
 /* The child has closed what it inherited, and opened something with the number of the session's descriptor. */
@@ -553,6 +651,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(served_mounts),
 	cmocka_unit_test(threads),
 	cmocka_unit_test(children),
+	cmocka_unit_test(child_of_former_mounts),
+	cmocka_unit_test(children_left),
 	cmocka_unit_test(child_reuses_numbers),
 	cmocka_unit_test(idle_mounts),
 };

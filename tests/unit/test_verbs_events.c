@@ -5,6 +5,7 @@
  *
  * With a device, and in all the ways in which a connection ends: tests/interop/verbs_fabric.c.
  */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
