@@ -204,14 +204,13 @@ INTEROP_SRCS := $(filter-out $(if $(HAVE_VERBS),,tests/interop/verbs%),$(wildcar
 INTEROP_PROGS := $(INTEROP_SRCS:%.c=$(O)/%)
 MANY := $(O)/tests/interop/many
 
-# Flow tests that tests/interop/objects.sh runs over a device
-OBJECTS := $(addprefix $(O)/tests/flow/,test_leat_node test_leat_node_life test_leat_names test_leat_removed \
-	test_leat_space test_leat_acl test_svc_mem)
+# Flow tests that tests/interop/objects.sh and long/variants.sh run over a device
+RDMA_FLOWS := $(shell awk '!/^\#/ { print "$(O)/tests/flow/" $$1 }' tests/interop/flows.txt)
 
 .PHONY: interop-tools
 interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
 	$(O)/tests/unit/test_store_aio $(O)/tests/unit/test_store_aio_kernel $(O)/tests/flow/test_server_atime \
-	$(OBJECTS) $(NFS_PROGS)
+	$(RDMA_FLOWS) $(NFS_PROGS)
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(O)/tests/interop/verbs_toy: $(addprefix $(O)/tests/lib/,toy_rig.o toy_block.o inside.o tmp_dir.o)
 $(O)/tests/interop/verbs_session: $(addprefix $(O)/tests/lib/,cancel_ops.o inside.o leat_flow.o)

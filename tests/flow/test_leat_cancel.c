@@ -190,7 +190,7 @@ static void run_signals(const char *url, bool serve)
 {
 	static uint8_t want[4 * SYNC_BYTES], mem[SYNC_BYTES];
 	struct leat *m = leat_flow_mount(url, "rsize=32k&readahead=256k");
-	unsigned rounds = MAX(ops_wanted() / 10, 100u), n = 0;
+	unsigned rounds = MAX(ops_wanted() / 10, leat_flow_fewer(100)), n = 0;
 	struct leat_file *f;
 	struct stat st;
 	bool certain;

@@ -27,7 +27,7 @@
 
 LOG_DEFINE("test_leat_fchdir");
 
-#define ROUNDS 24
+#define ROUNDS leat_flow_fewer(24)
 
 extern char **environ;
 
@@ -244,7 +244,7 @@ static void races(const char *command)
 	snprintf(bait, sizeof(bait), "%s/t", flow.twin);
 	assert_int_equal(mkdir(at("precious"), 0755), 0);
 	write_file(at("precious/f"), "precious");
-	for (int i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < ROUNDS; i++) {
 		make_tree();
 		atomic_store(&stop, false);
 		assert_int_equal(pthread_create(&thread, NULL, exchange, NULL), 0);

@@ -13,7 +13,7 @@ LOG_DEFINE("test_leat_umount");
 
 #define MANY 100u
 #define BYTES ((size_t)64 << 10)
-#define ROUNDS 40u
+#define ROUNDS leat_flow_fewer(40)
 #define POISON 0xdb
 
 struct end;

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "leat_flow.h"
 #include "rpcrdma.h"
 
 #define BYTES (1u << 20)
@@ -271,7 +272,7 @@ static void open_both(enum rpcrdma_transport t)
 	struct rpcrdma_addr addr = { .transport = t, .host = "127.0.0.1" };
 	struct rpcrdma_clnt_attr attr = { .backoff_ms = 1 };
 	const struct rpcrdma_svc_attr svc = { .whole_calls = whole };
-	const char *rdma_host = getenv("LEAT_FLOW_RDMA"); /* as in leat_flow.h */
+	const char *rdma_host = leat_flow_rdma();
 
 	if (rdma_host) {
 		addr.transport = RPCRDMA_RDMA;

@@ -2,18 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# objects.sh - nodes, names, directories in pages, removed files, holes, access control lists, and the own memory of a
-#              service, over verbs; and its arguments and results as bytes
+# objects.sh - flow tests of libleat and of services over verbs; a tree by nodes, directories in pages, a service
 #
-# The flow tests of these run with LEAT_FLOW_RDMA, server and client in one process each; the examples walk and kv and
+# The flow tests of flows.txt run with LEAT_FLOW_RDMA, server and client in one process each; the examples walk and kv and
 # `leat ls` run as programs of their own. TMPDIR is a file system in memory: overlayfs of the machine gives a file another
-# inode when it is first written, and so another handle. A process can have only one leatd with a device: the kernel
-# refuses a device that was opened before the credentials of the server were set. So tests that restart it do not run.
+# inode when it is first written, and so another handle. long/variants.sh runs the flow tests in all variants.
 
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 300
+in_vm 1200
 setup
 : "${O:=build/obj/default}" "${EXAMPLES:=${LEAT%/*}/examples}"
 
@@ -22,18 +20,18 @@ sent() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts; }
 # flow NAME PACKETS: all tests of a program pass, and send that many packets over the device at least
 flow() {
 	before=$(sent)
-	ok "$1" env LEAT_FLOW_RDMA="$addr" TMPDIR="$work" timeout 60 "$O/tests/flow/$1"
+	ok "$1" env LEAT_FLOW_RDMA="$addr" TMPDIR="$work" LEAT_TEST_CANCELS=200 timeout 300 "$O/tests/flow/$1"
 	passed=$((passed + $(grep -c '^\[       OK ' "$work/out")))
 	ok "$1: packets of the device" test "$(($(sent) - before))" -ge "$2"
 }
 
-flow test_leat_node 1000
-flow test_leat_node_life 500
-flow test_leat_names 1000
-flow test_leat_removed 500
-flow test_leat_space 200
-flow test_leat_acl 100
-flow test_svc_mem 1000
+section 'flow tests'
+while read -r name packets; do
+	case $name in
+	test_*) flow "$name" "$packets" ;;
+	esac
+done <tests/interop/flows.txt
+section 'examples'
 
 # ---- a tree by nodes, and directories of several pages -------------------------------------------------
 

@@ -26,7 +26,25 @@
 #include "server.h"
 
 #define STOP_MS 20000
-#define RDMA_PORT 20050u
+#define RDMA_PORT 20070u /* and up: two test programs at once have others */
+
+const char *leat_flow_rdma(void)
+{
+	return getenv("LEAT_FLOW_RDMA");
+}
+
+unsigned leat_flow_fewer(unsigned n)
+{
+	return leat_flow_rdma() ? n / 8 : n;
+}
+
+void leat_flow_skip_rdma(const char *why)
+{
+	if (!leat_flow_rdma())
+		return;
+	print_message("not over RDMA: %s\n", why);
+	skip();
+}
 
 struct start {
 	const struct conf *conf;
@@ -62,16 +80,16 @@ void leat_flow_start(struct leat_flow *f)
 	char *argv[] = { (char[]){ "leatd" }, (char[]){ "--export" }, export, (char[]){ "--listen" },
 			 tcp, (char[]){ "--listen" }, local, (char[]){ "--state-dir" }, keys,
 			 (char[]){ "--listen" }, rdma, NULL };
-	const char *rdma_host = getenv("LEAT_FLOW_RDMA");
+	const char *rdma_host = leat_flow_rdma();
 	int rc;
 
-	snprintf(export, sizeof(export), "/x=%s,rw,no_root_squash%s%s%s", f->export, rdma_host ? ",clients=" : "",
-		 rdma_host ? rdma_host : "", f->options ? f->options : "");
+	snprintf(export, sizeof(export), "/x=%s,rw,no_root_squash%s%s%s", f->export,
+		 rdma_host ? ",clients=127.0.0.1,clients=" : "", rdma_host ? rdma_host : "", f->options ? f->options : "");
 	snprintf(tcp, sizeof(tcp), "tcp://127.0.0.1:%u", f->port);
 	snprintf(local, sizeof(local), "local://%s/sock", f->dir);
 	snprintf(keys, sizeof(keys), "%s/state", f->dir); /* handles survive a restart */
 	if (!f->rdma_port)
-		f->rdma_port = RDMA_PORT + servers++;
+		f->rdma_port = RDMA_PORT + (unsigned)getpid() % 700 * 16 + servers++;
 	snprintf(rdma, sizeof(rdma), "rdma://%s:%u", rdma_host ? rdma_host : "", f->rdma_port);
 	conf_init(&conf);
 	if (conf_args(&conf, (int)ARRAY_SIZE(argv) - (rdma_host ? 1 : 3), argv, why) != CONF_RUN || conf_check(&conf, why))

@@ -7,7 +7,7 @@
  * export/ is served as /x, twin/ is for comparison, and the local socket is there too.
  *
  * LEAT_FLOW_RDMA=HOST in the environment: the server listens there as well, and tcp_url and local_url are of RDMA. So
- * tests that need no certain transport run over a device (tests/interop/objects.sh).
+ * tests that need no certain transport run over a device (tests/interop/objects.sh). Others skip, and print why.
  */
 #ifndef LEAT_FLOW_H
 #define LEAT_FLOW_H
@@ -29,6 +29,15 @@ struct leat_flow {
 	struct server *server;
 	struct leat *m;             /* of the test that runs, or NULL */
 };
+
+/** leat_flow_rdma - the host of LEAT_FLOW_RDMA, or NULL */
+const char *leat_flow_rdma(void);
+
+/** leat_flow_skip_rdma - over RDMA skips the test, which needs what @why says */
+void leat_flow_skip_rdma(const char *why);
+
+/** leat_flow_fewer - @n, or over RDMA an eighth: there each packet passes an emulated machine */
+unsigned leat_flow_fewer(unsigned n);
 
 /** leat_flow_create - directories and a server; whatever fails is asserted */
 void leat_flow_create(struct leat_flow *f);

@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "hooks.h"
 #include "lab.h"
+#include "leat_flow.h"
 #include "local.h"
 #include "prog_rig.h"
 
@@ -217,11 +218,16 @@ void pr_open(struct pr_rig *r, enum rpcrdma_transport transport, const struct rp
 	const struct rpcrdma_service_attr attr = { .progs = pr_progs, .nprogs = 2, .ctx = r, .svc = svc };
 	struct rpcrdma_addr addr = { .transport = transport, .host = "127.0.0.1" };
 	const struct rpcrdma_addr *used;
+	const char *rdma_host = leat_flow_rdma();
 
 	if (pr_chaos)
 		svc_domain = &chaos;
+	else if (transport == RPCRDMA_LOCAL && rdma_host) {
+		addr.transport = RPCRDMA_RDMA;
+		snprintf(addr.host, sizeof(addr.host), "%s", rdma_host);
+	}
 	*r = (struct pr_rig){ .attr.backoff_ms = 1 };
-	if (transport == RPCRDMA_LOCAL)
+	if (addr.transport == RPCRDMA_LOCAL)
 		snprintf(addr.host, sizeof(addr.host), "%s/prog.%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", getpid());
 	assert_int_equal(rpcrdma_domain_create(svc_domain, &r->svc_domain), 0);
 	assert_int_equal(rpcrdma_domain_create(clnt_domain, &r->clnt_domain), 0);

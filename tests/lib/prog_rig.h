@@ -69,7 +69,7 @@ extern atomic_uint pr_frees;
 /* If set, the service's fabric executes requests late and out of order (hooks.h). */
 extern uint64_t pr_chaos;
 
-/** pr_open - whatever fails is asserted */
+/** pr_open - whatever fails is asserted; with LEAT_FLOW_RDMA (leat_flow.h) and without pr_chaos RPCRDMA_LOCAL is RDMA */
 void pr_open(struct pr_rig *r, enum rpcrdma_transport transport, const struct rpcrdma_domain_attr *svc_domain,
 	     const struct rpcrdma_domain_attr *clnt_domain, const struct rpcrdma_svc_attr *svc);
 /** pr_close - closes everything; every handled task was released once, and every buffer returned */
