@@ -139,7 +139,7 @@ help:
 	@sed -n 's/^#: //p' Makefile */build.mk
 
 #: all          build/leatd, build/leat, build/leat-dump, build/libleat.{so,a}, build/librpcrdma.{so,a}, build/librpcrdma_tirpc.{so,a},
-#:              build/rpcrdma-run, build/librpcrdma-preload.so
+#:              build/rpcrdma-run, build/librpcrdma-preload.so, build/rpcrdma-info
 #: examples     build/examples/: programs on public headers
 #: demo         a file travels: private server, copies in and out, checksums, speeds
 #: check        build, then unit, flow and fault tests, corpus replay, layers, headers, documents
@@ -294,11 +294,12 @@ INSTALLS := \
 	644:$(B)/librpcrdma_tirpc.a:$(LIBDIR)/librpcrdma_tirpc.a \
 	755:$(B)/librpcrdma-preload.so:$(LIBDIR)/librpcrdma-preload.so \
 	755:$(B)/rpcrdma-run:$(BINDIR)/rpcrdma-run \
+	755:$(B)/rpcrdma-info:$(BINDIR)/rpcrdma-info \
 	644:$(B)/leat.pc:$(LIBDIR)/pkgconfig/leat.pc \
 	644:$(B)/rpcrdma.pc:$(LIBDIR)/pkgconfig/rpcrdma.pc \
 	644:$(B)/rpcrdma-tirpc.pc:$(LIBDIR)/pkgconfig/rpcrdma-tirpc.pc \
 	$(foreach h,$(notdir $(wildcard include/*.h)),644:include/$h:$(INCLUDEDIR)/$h) \
-	$(foreach e,$(wildcard examples/*.c examples/*/*.[ch]),644:$e:$(DOCDIR)/$e) \
+	$(foreach e,$(wildcard examples/*.c examples/*/*.[chx]),644:$e:$(DOCDIR)/$e) \
 	$(foreach m,$(MAN_PAGES),644:$m:$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m))
 LINKS := $(foreach l,libleat librpcrdma librpcrdma_tirpc, \
 	$l.so.$(VERSION):$(LIBDIR)/$l.so.$(SOVERSION) $l.so.$(SOVERSION):$(LIBDIR)/$l.so)

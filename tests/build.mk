@@ -235,7 +235,7 @@ check:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) run-check
 
-tests: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(EXAMPLES) $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(MANY) $(NFS_PROGS)
+tests: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(EXAMPLES) $(RPCGEN_PROGS) $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(MANY) $(NFS_PROGS)
 
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TESTS) \

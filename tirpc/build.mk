@@ -1,6 +1,6 @@
 # tirpc/: librpcrdma_tirpc, handles of libtirpc. It sees include/ and itself: to librpcrdma it is a program like any other.
 
-HANDLE_SRCS := $(filter-out tirpc/preload/% tirpc/run/%,$(wildcard tirpc/*/*.c))
+HANDLE_SRCS := $(filter-out tirpc/preload/% tirpc/run/% tirpc/info/%,$(wildcard tirpc/*/*.c))
 HANDLE_OBJS := $(HANDLE_SRCS:%.c=$(O)/%.o)
 
 $(O)/librpcrdma_tirpc.a: $(HANDLE_OBJS)
@@ -39,3 +39,10 @@ $(OUT)/rpcrdma-run: $(RUN_SRCS:%.c=$(O)/%.o) $(addprefix $(O)/tirpc/preload/,map
 ifeq ($(VARIANT),default)
 LIBS += $(B)/librpcrdma-preload.so $(B)/rpcrdma-run
 endif
+
+# ---- rpcrdma-info: of librpcrdma alone ----------------------------------------------------------------------------
+
+$(OUT)/rpcrdma-info: $(O)/tirpc/info/rpcrdma_info.o $(O)/librpcrdma.a
+	$(call say,LD,$@)$(LINK) -pie $^ $(RPCRDMA_LIBS) -o $@
+
+LIBS += $(OUT)/rpcrdma-info
