@@ -7,8 +7,8 @@
 #   interop.sh [NAME...]     all of tests/interop/*.sh, or those named (leat_leatd, long/tumble)
 #   interop.sh --long        all of tests/interop/long/*.sh
 #
-# Most boot the virtual machine of tests/interop/vm once. INTEROP_JOBS of them run side by side (2, since
-# one seldom keeps two processors busy; 1 where there is not memory for two machines of 3 GiB), and what
+# Most boot the virtual machine of tests/interop/vm once. INTEROP_JOBS of them run side by side (3, since
+# each waits for a part of its time; fewer where there is not memory for so many machines of 3 GiB), and what
 # each has said is shown when it has ended. A test that cannot run here says SKIP and why. Where all were
 # run, the checklist of doc/protocol.md is held against what came of it. Exit status 1 if a check failed or
 # a test did not come to its end; 77 if none could run.
@@ -41,15 +41,18 @@ dir='' whole=''
 [ "${1:-}" != --long ] || { dir=long/; shift; }
 if [ $# -eq 0 ]; then
 	whole=1
-	# the largest first: they take longest, more or less, and none is left to run alone at the end
+	# those that take longest first, so that none is left to run alone at the end: these, then the largest
+	[ -n "$dir" ] || set -- leat_leatd objects linux_client_names memfds
 	for script in $(ls -S "tests/interop/$dir"*.sh); do
 		name=$dir$(basename "$script" .sh)
-		[ "$name" = lib ] || set -- "$@" "$name"
+		case " lib $* " in
+		*" $name "*) ;;
+		*) set -- "$@" "$name" ;;
+		esac
 	done
 fi
 
-jobs=2
-[ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge 7 ] || jobs=1
+jobs=$(awk '/^MemAvailable/ { n = int(($2 / 1048576 - 1) / 3); print (n < 1 ? 1 : n > 3 ? 3 : n) }' /proc/meminfo)
 mkdir -p "$logs"
 rm -f "$logs"/*.sum
 printf '%s\n' "$@" | xargs -P "${INTEROP_JOBS:-$jobs}" -n 1 sh scripts/interop.sh --one
