@@ -111,7 +111,7 @@ went() {
 server new -s "$socket,$tcp"
 n=0
 for url in "$socket" "$tcp"; do
-	for f in clnt_create clnt_create_timed clnt_tp_create clnt_tp_create_timed \
+	for f in clnt_create clnt_create_timed clnt_create_vers clnt_create_vers_timed clnt_tp_create clnt_tp_create_timed \
 		clnt_tli_create clnt_vc_create clnt_dg_create clnttcp_create clntudp_create clntudp_bufcreate; do
 		run "$url" "$f" 127.0.0.1 "$port" 5000
 		[ "$(cat "$work/out")" = ok ] || fail "$f said $(cat "$work/out")"
@@ -126,15 +126,15 @@ for url in "$socket" "$tcp"; do
 	# longer than a UDP message
 	run "$url" clntudp_create 127.0.0.1 "$port" 1000000
 	went "$url" 1
-	n=$((n + 16))
+	n=$((n + 18))
 	# a name of the same host
 	RPCRDMA_RUN_REPORT=1 "$RUN_PROGRAM" -c "localhost $say $url" -- "$work/client" clnt_create 127.0.0.1 "$port" >"$work/out" \
 		2>"$work/err" || fail "localhost: $(cat "$work/err")"
 	went "$url" 1
 	n=$((n + 1))
 done
-# the versions that two functions look for: two calls of NULL each, and only the second is dispatched
-n=$((n + 0))
+# two functions look for a version by two calls of NULL, of which the second is dispatched
+n=$((n + 4))
 
 # ---- the caller, and children ---------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ quit 1 1
 
 echo "$say 3 1 1 1 threshold=4K data_max=2M" >"$work/table"
 server new -s "$socket" -t "$work/table"
-echo "127.0.0.1 $say $socket table=table" >"$work/map"
+echo "127.0.0.1 $say $socket max=64K table=table" >"$work/map" # items of the table do not count
 RPCRDMA_RUN_REPORT=1 "$RUN_PROGRAM" -c "$work/map" -- "$work/client" clnttcp_create 127.0.0.1 "$port" 1000000 >"$work/out" \
 	2>"$work/err" || fail "with a table: $(cat "$work/err")"
 went "$socket" 1
