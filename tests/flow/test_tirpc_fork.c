@@ -4,6 +4,7 @@
  * test_tirpc_fork.c - dispatch functions that fork and reply from the child; programs that become daemons
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -326,11 +327,8 @@ static void check_daemon(void (*loop)(void))
 	assert_int_equal(read(ready[0], &pid, sizeof(pid)), sizeof(pid));
 	close(ready[1]);
 	for (unsigned i = 0; i < 2; i++) {
-		enum clnt_stat stat;
-
-		do /* until it listens */
-			stat = rig_try(r.url[i]);
-		while (stat != RPC_SUCCESS);
+		while (rig_try(r.url[i]) != RPC_SUCCESS) /* until it listens */
+			assert_int_equal(poll(&(struct pollfd){ .fd = ready[0], .events = POLLIN }, 1, 0), 0); /* it lives */
 		check_echo(r.url[i], RIG_ECHO, 3000);
 		check_echo(r.url[i], CHILD_ECHO, 3000);
 	}

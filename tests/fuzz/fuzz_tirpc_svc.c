@@ -32,6 +32,7 @@
 
 #include <rpc/rpc.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "base/wire.h"
 #include "rpcrdma.h"
@@ -42,7 +43,7 @@
 #define PROCS 12u
 #define ARGS_MAX 8192u
 #define PAYLOAD 64u
-#define PATIENCE 100000 /* passes until a reply must be there */
+#define PATIENCE_NS (30 * NS_PER_S) /* until a reply must be there, perhaps over a new connection */
 #define MARK_LAST 0x80000000u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -295,9 +296,10 @@ static void on_done(struct rpcrdma_call *call, int err)
 	done_err = err;
 }
 
-/* Return: its result; -ETIMEDOUT: no reply after @passes */
-static int call_local(struct rpcrdma_call *call, unsigned passes)
+/* Return: its result; -ETIMEDOUT: no reply within @limit_ns */
+static int call_local(struct rpcrdma_call *call, uint64_t limit_ns)
 {
+	uint64_t until = clock_now_ns() + limit_ns;
 	int rc;
 
 	call->prog = PROG;
@@ -305,7 +307,7 @@ static int call_local(struct rpcrdma_call *call, unsigned passes)
 	call->done = on_done;
 	done = false;
 	rc = rpcrdma_clnt_call(clnt, call);
-	for (unsigned i = 0; !rc && !done && i < passes; i++) {
+	while (!rc && !done && clock_now_ns() < until) {
 		(void)run_loop();
 		(void)rpcrdma_engine_poll(engine);
 	}
@@ -333,11 +335,12 @@ static void local_call(const uint8_t *head, const uint8_t *bytes, size_t len)
 		call.sink = &sink;
 		call.sinkcnt = 1;
 	}
-	(void)call_local(&call, 200);
+	(void)call_local(&call, 2 * NS_PER_MS);
 }
 
 static void check_tcp(void)
 {
+	uint64_t until = clock_now_ns() + PATIENCE_NS;
 	uint8_t call[4 + 64], reply[64];
 	size_t n;
 
@@ -346,7 +349,7 @@ static void check_tcp(void)
 	put_be32(call, MARK_LAST | (uint32_t)n);
 	if (send(tcp, call, 4 + n, MSG_NOSIGNAL) != (ssize_t)(4 + n))
 		abort();
-	for (unsigned i = 0; i < PATIENCE; i++) {
+	while (clock_now_ns() < until) {
 		(void)run_loop();
 		if (recv(tcp, reply, sizeof(reply), 0) > 0)
 			return;
@@ -358,7 +361,7 @@ static void check_local(void)
 {
 	struct rpcrdma_call call = { 0 };
 
-	if (call_local(&call, PATIENCE))
+	if (call_local(&call, PATIENCE_NS))
 		abort();
 }
 
@@ -404,7 +407,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct rpcrdma_call null = { 0 };
 
 	tcp_connect();
-	(void)call_local(&null, PATIENCE);
+	(void)call_local(&null, PATIENCE_NS);
 	while (size) {
 		unsigned op = data[0] % 6u;
 		const uint8_t *head = data + 1;

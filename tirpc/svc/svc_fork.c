@@ -394,7 +394,11 @@ int rt_fork_take_over(void)
 		retry_ns = RETRY_NS_LEAST;
 		tell_ns = clock_now_ns() + TELL_NS;
 	}
+	return 0;
+}
+
+void rt_fork_listen(void)
+{
 	if (is_due)
 		listen_again();
-	return 0;
 }

@@ -221,10 +221,11 @@ struct rt_req *rt_share_next(void);
 void rt_fork_watch(void);
 /** rt_fork_is_child - true in a child that has not taken the service over */
 bool rt_fork_is_child(void);
-/** rt_fork_take_over - opens an engine in a child, and listens at all URLs, now or as soon as the parent has ended; does
- * nothing elsewhere
+/** rt_fork_take_over - opens an engine in a child; does nothing elsewhere
  * Return: 0, or -errno: it will be called again */
 int rt_fork_take_over(void);
+/** rt_fork_listen - in a process that has taken over: listens at the URLs, if it is time to try; not in callbacks */
+void rt_fork_listen(void);
 /** rt_fork_reply - in a child: hands a reply that is ready to the parent */
 bool_t rt_fork_reply(struct rt_req *r);
 /** rt_fork_leave - in a child: the dispatch function that forked has returned */

@@ -35,8 +35,10 @@ static bool is_own_loop(const struct rt_svc *s)
 static struct rt_req *next_req(void)
 {
 	for (unsigned i = 0; i < PASSES; i++) {
-		struct rt_req *r = rt_share_next();
+		struct rt_req *r;
 
+		rt_fork_listen(); /* the last pass may have run its timer */
+		r = rt_share_next();
 		if (r) {
 			list_del(&r->link);
 			return r;
