@@ -116,6 +116,7 @@ static void open_both(enum rpcrdma_transport transport, const struct rpcrdma_cln
 	const struct rpcrdma_domain_attr da = { .call_bytes_max = RPCRDMA_CALL_BYTES_MAX, .pool_bytes_max = 320u << 20 };
 	const struct rpcrdma_svc_attr sa = { .call_bytes_max = RPCRDMA_CALL_BYTES_MAX, .whole_calls = true };
 	struct rpcrdma_addr addr = { .transport = transport, .host = "127.0.0.1" };
+	const char *rdma_host = getenv("LEAT_FLOW_RDMA"); /* as in leat_flow.h */
 	struct rpcrdma_clnt_attr ca = *attr;
 	static unsigned serial;
 
@@ -123,7 +124,10 @@ static void open_both(enum rpcrdma_transport transport, const struct rpcrdma_cln
 		skip();
 	is_open = true;
 	snprintf(path, sizeof(path), "/tmp/leat-clnt-ready-%d.%u", (int)getpid(), serial++);
-	if (transport == RPCRDMA_LOCAL)
+	if (rdma_host && transport == RPCRDMA_LOCAL) {
+		addr.transport = RPCRDMA_RDMA;
+		snprintf(addr.host, sizeof(addr.host), "%s", rdma_host);
+	} else if (transport == RPCRDMA_LOCAL)
 		snprintf(addr.host, sizeof(addr.host), "%s", path);
 	hold = false;
 	ups = 0;

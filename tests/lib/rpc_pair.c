@@ -372,6 +372,7 @@ static void make_side(const struct rr_local_attr *local, struct rpcrdma_domain *
 struct rpc_pair *rpc_pair_create(const struct rpc_pair_attr *attr)
 {
 	static unsigned serial;
+	const char *rdma_host = getenv("LEAT_FLOW_RDMA"); /* as in leat_flow.h */
 	struct rpc_pair *p = calloc(1, sizeof(*p));
 	struct rpcrdma_clnt_attr ca;
 
@@ -385,7 +386,10 @@ struct rpc_pair *rpc_pair_create(const struct rpc_pair_attr *attr)
 		make_side(&p->attr.clnt_local, &p->clnt_domain, &p->clnt_engine);
 	}
 	p->addr.transport = attr->transport;
-	if (attr->transport == RPCRDMA_LOCAL)
+	if (rdma_host && attr->transport == RPCRDMA_LOCAL) {
+		p->addr.transport = RPCRDMA_RDMA;
+		snprintf(p->addr.host, sizeof(p->addr.host), "%s", rdma_host);
+	} else if (attr->transport == RPCRDMA_LOCAL)
 		snprintf(p->addr.host, sizeof(p->addr.host), "/tmp/rpc_pair.%d.%u", (int)getpid(),
 			 serial++);
 	else

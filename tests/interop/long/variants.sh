@@ -44,6 +44,8 @@ while read -r settings; do
 		case $settings:$name in
 		# they count by which way bytes go
 		*MODES*:test_leat_where | *MODES*:test_svc_mem | *MODES*:test_prog) continue ;;
+		# they choose how memory is registered
+		*:test_clnt_room | *:test_clnt_ready) continue ;;
 		# it keeps a credit for a call that it does not answer
 		*CREDITS*:test_prog) continue ;;
 		# no data
