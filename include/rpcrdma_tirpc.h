@@ -92,11 +92,12 @@ static inline void rpcrdma_tirpc_stats(struct rpcrdma_tirpc_stats *ret)
 /* ---- client --------------------------------------------------------------------------------------- */
 
 /** rpcrdma_clnt_create - creates a CLIENT for a program at a URL, and connects, as clnt_create() does
- * @url: "rdma://HOST:PORT", "tcp://HOST:PORT", "local:///PATH"
+ * @url: "rdma://HOST[:PORT]", "tcp://HOST[:PORT]", "local:///PATH". Without a port, rpcbind of HOST is asked: netid "rdma"
+ *       ("rdma6") or "tcp" ("tcp6")
  * @attr: NULL for the defaults
  *
  * Return: the handle (clnt_destroy()), or NULL with rpc_createerr set: RPC_UNKNOWNADDR (not a URL), RPC_UNKNOWNHOST,
- * RPC_TIMEDOUT, RPC_SYSTEMERROR with the errno of connecting or of bad attributes (EINVAL, E2BIG).
+ * RPC_PROGNOTREGISTERED, RPC_RPCBFAILURE (rpcbind does not reply), RPC_TIMEDOUT, RPC_SYSTEMERROR with the errno of connecting or of bad attributes (EINVAL, E2BIG).
  */
 CLIENT *rpcrdma_clnt_create(const char *url, rpcprog_t prog, rpcvers_t vers, const struct rpcrdma_tirpc_attr *attr);
 

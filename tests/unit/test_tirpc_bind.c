@@ -195,6 +195,39 @@ static void own_tcp_stays_registered(void **state)
 	assert_non_null(strstr(map, "1.1 tcp 0.0.0.0."));
 }
 
+static enum clnt_stat create_stat(const char *url, rpcprog_t prog)
+{
+	const struct timeval plenty = { 25, 0 };
+	CLIENT *clnt = rpcrdma_clnt_create(url, prog, RIG_VERS, NULL);
+	enum clnt_stat stat;
+
+	if (!clnt)
+		return rpc_createerr.cf_stat;
+	stat = clnt_call(clnt, RIG_NULL, (xdrproc_t)xdr_rig_void, NULL, (xdrproc_t)xdr_rig_void, NULL, plenty);
+	clnt_destroy(clnt);
+	return stat;
+}
+
+/* A CLIENT at a URL without a port asks rpcbind. */
+static void client_finds_port(void **state)
+{
+	const struct rig_service s = { .create = create, .run = svc_run, .url = { tcp_url } };
+	struct rig r;
+
+	(void)state;
+	rig_start(&r, &s);
+	assert_int_equal(create_stat("tcp://127.0.0.1", RIG_PROG), RPC_SUCCESS);
+	assert_int_equal(create_stat("tcp://[::1]", RIG_PROG), RPC_SUCCESS);
+	assert_int_equal(create_stat("tcp://127.0.0.1", RIG_PROG2), RPC_SUCCESS);
+	assert_int_equal(create_stat("tcp://[::1]", RIG_PROG2), RPC_PROGNOTREGISTERED);
+	assert_int_equal(create_stat("tcp://127.0.0.1", RIG_PROG2 + 1), RPC_PROGNOTREGISTERED);
+	assert_int_equal(create_stat("rdma://127.0.0.1", RIG_PROG), RPC_SYSTEMERROR); /* a port, but no device */
+	assert_int_equal(create_stat("rdma://127.0.0.1", RIG_PROG2), RPC_PROGNOTREGISTERED);
+	assert_int_equal(create_stat("tcp://127.0.0.2:1", RIG_PROG), RPC_SYSTEMERROR);
+	assert_int_equal(rig_stop(&r), 0);
+	assert_int_equal(create_stat("tcp://127.0.0.1", RIG_PROG), RPC_PROGNOTREGISTERED);
+}
+
 static int skip_all(const char *why)
 {
 	printf("SKIP: %s\n", why);
@@ -207,6 +240,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(programs_are_registered),
 		cmocka_unit_test(daemon_registers_again),
 		cmocka_unit_test(own_tcp_stays_registered),
+		cmocka_unit_test(client_finds_port),
 	};
 
 	if (setenv("PATH", "/usr/sbin:/sbin:/usr/bin:/bin", 1))

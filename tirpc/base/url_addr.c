@@ -43,14 +43,24 @@ void rt_url_fini(struct rt_url *u)
 	u->found = NULL;
 }
 
+static in_port_t *port_at(const struct sockaddr *addr)
+{
+	struct sockaddr *a = (struct sockaddr *)(uintptr_t)addr;
+
+	return a->sa_family == AF_INET6 ? &((struct sockaddr_in6 *)(void *)a)->sin6_port :
+					  &((struct sockaddr_in *)(void *)a)->sin_port;
+}
+
+void rt_url_set_port(struct sockaddr *addr, uint16_t port)
+{
+	*port_at(addr) = htons(port);
+}
+
 void rt_url_literal(struct rpcrdma_addr *to, const struct sockaddr *from)
 {
-	char port[8];
-
 	/* the scope of a link-local address belongs to the name */
 	if (getnameinfo(from, from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in), to->host,
-			sizeof(to->host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+			sizeof(to->host), NULL, 0, NI_NUMERICHOST))
 		to->host[0] = '\0';
-	to->port = ntohs(from->sa_family == AF_INET6 ? ((const struct sockaddr_in6 *)(const void *)from)->sin6_port :
-						       ((const struct sockaddr_in *)(const void *)from)->sin_port);
+	to->port = ntohs(*port_at(from));
 }

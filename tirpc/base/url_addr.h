@@ -7,6 +7,7 @@
 #define RT_URL_ADDR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include <rpc/rpc.h>
@@ -30,6 +31,9 @@ must_check enum clnt_stat rt_url_find(struct rt_url *u, const char *text);
 
 /** rt_url_fini - frees the addresses */
 void rt_url_fini(struct rt_url *u);
+
+/** rt_url_set_port - sets the port of a socket address */
+void rt_url_set_port(struct sockaddr *addr, uint16_t port);
 
 /** rt_url_literal - sets host and port of an address from a socket address */
 void rt_url_literal(struct rpcrdma_addr *to, const struct sockaddr *from);

@@ -20,8 +20,9 @@
 
 #include "base/clock.h"
 #include "cl_int.h"
-#include "tirpc_attr.h"
+#include "cl_rpcbind.h"
 #include "process.h"
+#include "tirpc_attr.h"
 #include "url_addr.h"
 
 #define CREATE_MS 25000u
@@ -164,31 +165,53 @@ static void set_peer(struct rt_handle *h, const struct sockaddr *addr, socklen_t
 	h->peer = (struct netbuf){ .maxlen = sizeof(h->peer_addr), .len = len, .buf = &h->peer_addr };
 }
 
-/* Tries each address of the host. */
-static int connect_any(struct rt_handle *h, const struct rt_url *url, uint64_t until_ns)
+static enum clnt_stat stat_of(int err)
 {
-	int rc = -EINVAL;
+	return !err ? RPC_SUCCESS : err == -ETIMEDOUT ? RPC_TIMEDOUT : RPC_SYSTEMERROR;
+}
+
+/* Tries each address of the host. Sets rpc_createerr on failure. */
+static enum clnt_stat connect_any(struct rt_handle *h, const struct rt_url *url, uint64_t until_ns)
+{
+	enum clnt_stat stat = RPC_UNKNOWNHOST;
 
 	for (const struct addrinfo *a = url->found; a; a = a->ai_next) {
 		struct rpcrdma_addr addr = { .transport = url->addr.transport };
+		int rc;
 
 		rt_url_literal(&addr, a->ai_addr);
+		if (!url->has_port) {
+			stat = rt_cl_find_port(a->ai_addr, addr.transport, h->prog, h->vers, until_ns, &addr.port);
+			if (stat) {
+				rpc_createerr.cf_stat = stat; /* the rest tells why */
+				continue;
+			}
+		}
+		rt_url_set_port(a->ai_addr, addr.port);
 		set_peer(h, a->ai_addr, a->ai_addrlen);
 		rc = connect_to(h, &addr, until_ns);
+		stat = stat_of(rc);
 		if (!rc)
 			break;
+		(void)fail_create(stat, rc);
 	}
-	return rc;
+	return stat;
 }
 
-static int connect_local(struct rt_handle *h, const struct rt_url *url, uint64_t until_ns)
+static enum clnt_stat connect_local(struct rt_handle *h, const struct rt_url *url, uint64_t until_ns)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int rc;
 
-	if (snprintf(un.sun_path, sizeof(un.sun_path), "%s", url->addr.host) >= (int)sizeof(un.sun_path))
-		return -ENAMETOOLONG;
+	if (snprintf(un.sun_path, sizeof(un.sun_path), "%s", url->addr.host) >= (int)sizeof(un.sun_path)) {
+		(void)fail_create(RPC_UNKNOWNADDR, -ENAMETOOLONG);
+		return RPC_UNKNOWNADDR;
+	}
 	set_peer(h, (struct sockaddr *)&un, sizeof(un));
-	return connect_to(h, &url->addr, until_ns);
+	rc = connect_to(h, &url->addr, until_ns);
+	if (rc)
+		(void)fail_create(stat_of(rc), rc);
+	return stat_of(rc);
 }
 
 static int open_engine(struct rt_handle *h, const struct rpcrdma_tirpc_attr *attr)
@@ -218,6 +241,7 @@ static CLIENT *create_at(const struct rt_url *url, rpcprog_t prog, rpcvers_t ver
 			 uint64_t until_ns)
 {
 	struct rt_handle *h = alloc_handle(attr, prog, vers);
+	enum clnt_stat stat;
 	int rc;
 
 	if (!h)
@@ -225,17 +249,19 @@ static CLIENT *create_at(const struct rt_url *url, rpcprog_t prog, rpcvers_t ver
 	rc = set_names(h, url) ? rt_bulk_init(&h->bulk, attr->bulk, attr->nbulk, attr->max_bytes) : -ENOMEM;
 	if (!rc)
 		rc = open_engine(h, attr);
-	if (!rc)
-		rc = url->addr.transport == RPCRDMA_LOCAL ? connect_local(h, url, until_ns) :
-							    connect_any(h, url, until_ns);
-	if (!rc) {
+	stat = rc ? RPC_SYSTEMERROR : RPC_SUCCESS;
+	if (rc)
+		(void)fail_create(stat, rc);
+	else
+		stat = url->addr.transport == RPCRDMA_LOCAL ? connect_local(h, url, until_ns) : connect_any(h, url, until_ns);
+	if (!stat) {
 		rt_mem_limit(attr->mem_bytes ? attr->mem_bytes : RT_MEM_BYTES, least_memory(h));
 		rt_cl_enlist(h);
 		return &h->client;
 	}
 	rpcrdma_engine_destroy(h->engine);
 	free_handle(h);
-	return fail_create(rc == -ETIMEDOUT ? RPC_TIMEDOUT : RPC_SYSTEMERROR, rc);
+	return NULL;
 }
 
 CLIENT *rpcrdma_clnt_create_timed(const char *text, rpcprog_t prog, rpcvers_t vers, const struct rpcrdma_tirpc_attr *attr,
