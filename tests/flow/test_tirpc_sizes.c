@@ -263,6 +263,26 @@ static void put_is(u_int n)
 	assert_int_equal(sum, want);
 }
 
+/* Arguments in a message, up to the longest. */
+static void long_args(void **state)
+{
+	CLIENT *with_table = clnt;
+	u_int most = (u_int)MAX_BYTES - 16, sum, want; /* name, length, tag */
+
+	clnt = client_at(*(unsigned *)*state, NULL, 0);
+	assert_non_null(clnt);
+	for (u_int n = 3900; n < 4200; n += 7)
+		put_is(n);
+	for (int i = 0; i < 3; i++) {
+		put_is(most);
+		assert_int_equal(put(most + 1, &sum, &want), RPC_CANTENCODEARGS);
+		assert_non_null(strstr(rpcrdma_clnt_why(clnt), "max_bytes"));
+	}
+	put_is(10);
+	clnt_destroy(clnt);
+	clnt = with_table;
+}
+
 static struct rpcrdma_stats stats(void)
 {
 	struct rpcrdma_stats s;
@@ -442,7 +462,7 @@ static unsigned tcp, local = 1, no_table = 2;
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		EACH(long_results), EACH(bulk_args), EACH(bulk_results), EACH(preset_memory), EACH(preset_too_short),
+		EACH(long_results), EACH(long_args), EACH(bulk_args), EACH(bulk_results), EACH(preset_memory), EACH(preset_too_short),
 		EACH(memory_is_bounded), AT(memory_comes_back, local), AT(memory_comes_back, tcp),
 		AT(other_handle_gets_memory_back, local), AT(other_handle_gets_memory_back, tcp),
 	};

@@ -26,6 +26,7 @@
 #include "url_addr.h"
 
 #define CREATE_MS 25000u
+#define HEADER_BYTES 2048u /* of a call */
 #define SILENCE_MS (24u * 3600 * 1000) /* a server that does not reply: time-outs of calls are the program's */
 
 static _Atomic uint64_t serials;
@@ -132,6 +133,7 @@ static int connect_to(struct rt_handle *h, const struct rpcrdma_addr *addr, uint
 	h->attr = (struct rpcrdma_clnt_attr){
 		.size = sizeof(h->attr), .addr = *addr, .cred = { .none = true }, .inline_bytes = h->inline_bytes,
 		.credits = h->credits, .timeout_ms = SILENCE_MS, .connect_ms = left_ms,
+		.call_bytes_max = (uint32_t)h->max_bytes + HEADER_BYTES,
 		.monitor = "explicit", /* no thread of the library's own: only rt_mem_get() and rpcrdma_mem_alloc() stay registered */
 	};
 	rc = rpcrdma_clnt_open(h->engine, &h->attr, &h->clnt);
