@@ -403,14 +403,13 @@ static void *fills(void *arg)
 	return NULL;
 }
 
-/* More callers than there is memory for: they wait for each other. */
+/* More callers than there is memory for. Whether they meet depends on the machine: unit/test_tirpc_mem has the waits. */
 static void memory_is_bounded(void **state)
 {
-	struct rpcrdma_tirpc_stats before, after;
+	struct rpcrdma_tirpc_stats after;
 	pthread_t thread[24];
 
 	(void)state;
-	rpcrdma_tirpc_stats(&before);
 	wrong = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(thread); i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, fills, NULL), 0);
@@ -420,7 +419,6 @@ static void memory_is_bounded(void **state)
 	rpcrdma_tirpc_stats(&after);
 	assert_int_equal(after.mem_used, 0);
 	assert_true(after.mem_pinned <= after.mem_limit + 16 * 65536);
-	assert_true(after.mem_waits > before.mem_waits);
 }
 
 /* Calls that timed out hold memory that their late replies may reach. When it is short, it comes back. */
