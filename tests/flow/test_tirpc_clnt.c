@@ -400,6 +400,33 @@ static void batched_call_cannot_be_sent(void **state)
 	assert_int_equal(null_call(), RPC_SUCCESS);
 }
 
+/* A CLIENT is its process's. A child says so, may destroy its copy, and may have one of its own. */
+static void child_has_none(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(null_call(), RPC_SUCCESS);
+	pid = fork();
+	if (!pid) {
+		CLIENT *own;
+		bool ok = clnt_call(clnt, ER_NULL, VOID, NULL, VOID, NULL, plenty) == RPC_FAILED && *rpcrdma_clnt_why(clnt);
+
+		clnt_destroy(clnt);
+		own = rpcrdma_clnt_create(rig.url, ER_PROG, ER_VERS, NULL);
+		ok = ok && own && clnt_call(own, ER_NULL, VOID, NULL, VOID, NULL, plenty) == RPC_SUCCESS;
+		if (own)
+			clnt_destroy(own);
+		_exit(ok ? 0 : 1);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(null_call(), RPC_SUCCESS);
+	echo_of(5000);
+}
+
 static enum rpcrdma_transport transports[] = { RPCRDMA_LOCAL, RPCRDMA_TCP };
 
 #define BOTH(test)                                                                                         \
@@ -414,6 +441,7 @@ int main(void)
 		BOTH(null), BOTH(echo), BOTH(statuses), BOTH(filters_refuse), BOTH(times_out), BOTH(late_reply), BOTH(controls),
 		BOTH(timeout_by_control), BOTH(auth_sys), BOTH(server_dies), BOTH(server_restarts), BOTH(cannot_create),
 		BOTH(outcome_of_each_handle), BOTH(batched_calls), BOTH(batched_call_is_sent), BOTH(batched_call_cannot_be_sent),
+		BOTH(child_has_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
