@@ -50,7 +50,7 @@ static unsigned port_of(const char *uaddr)
 	return high << 8 | low;
 }
 
-/* An entry of another version serves if there is none of this version, as for clnt_create(). */
+/* An entry of another version serves if this version has none, as for clnt_create(). */
 static uint16_t find_port(const rp__list *list, const struct rpcb *what)
 {
 	uint16_t other = 0;
