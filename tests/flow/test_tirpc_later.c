@@ -3,6 +3,7 @@
  *
  * test_tirpc_later.c - requests that are detached, and replied to by another thread in another order
  */
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -184,6 +185,28 @@ static void run_rpcrdma_svc_run(void)
 	run(rpcrdma_svc_run);
 }
 
+/* Without a thread: the loop of the program itself replies, outside of dispatch functions. */
+static void run_own_loop(void)
+{
+	struct pollfd fds[64];
+
+	goes = true;
+	while (svc_pollfd || svc_max_pollfd) {
+		int n = svc_max_pollfd;
+
+		memcpy(fds, svc_pollfd, (size_t)n * sizeof(fds[0]));
+		n = poll(fds, (nfds_t)n, -1);
+		if (n > 0)
+			svc_getreq_poll(fds, n);
+		while (nwaiting) {
+			struct svc_req *q = waiting[--nwaiting];
+
+			reply_bytes(q);
+			rpcrdma_svc_release(q);
+		}
+	}
+}
+
 static struct rig start(void (*loop)(void))
 {
 	const struct rig_service s = { .create = create, .run = loop, .url = { tcp_url, local_url } };
@@ -323,6 +346,33 @@ static void rpcrdma_svc_run_sends_them(void **state)
 	check_all(run_rpcrdma_svc_run);
 }
 
+static void own_loop_sends_them(void **state)
+{
+	struct rig r = start(run_own_loop);
+	struct rig_clnt c;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		rig_clnt_open(&c, r.url[i]);
+		for (unsigned k = 0; k < 200; k++) {
+			struct later l[CALLS];
+
+			ndone = 0;
+			for (unsigned n = 0; n < CALLS; n++)
+				call_later(&c, &l[n], n);
+			while (ndone < CALLS)
+				(void)rpcrdma_engine_wait(c.engine, -1);
+			for (unsigned n = 0; n < CALLS; n++) {
+				assert_int_equal(l[n].err, 0);
+				assert_int_equal(l[n].res.len, l[n].args.len);
+				free(l[n].res.val);
+			}
+		}
+		rig_clnt_close(&c);
+	}
+	assert_int_equal(rig_stop(&r), 0);
+}
+
 /* Address and credentials of the caller outlive the dispatch function. */
 static void caller_is_known_later(void **state)
 {
@@ -389,6 +439,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(svc_run_sends_them),
 		cmocka_unit_test(rpcrdma_svc_run_sends_them),
+		cmocka_unit_test(own_loop_sends_them),
 		cmocka_unit_test(caller_is_known_later),
 		cmocka_unit_test(own_thread_may_reply),
 		cmocka_unit_test(released_without_reply),

@@ -211,6 +211,7 @@ static int tcp = -1;
 static struct rpcrdma_engine *engine;
 static struct rpcrdma_clnt *clnt;
 static struct rpcrdma_domain *domain;
+static struct rpcrdma_clnt_attr clnt_attr = { .size = sizeof(clnt_attr) };
 
 static void tcp_connect(void)
 {
@@ -360,9 +361,12 @@ static void check_tcp(void)
 static void check_local(void)
 {
 	struct rpcrdma_call call = { 0 };
+	int rc = call_local(&call, PATIENCE_NS);
 
-	if (call_local(&call, PATIENCE_NS))
+	if (rc) {
+		fprintf(stderr, "no reply: %s, %s\n", strerror(-rc), call.why ? call.why : "");
 		abort();
+	}
 }
 
 static void end_all(void)
@@ -381,7 +385,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	};
 	const struct rpcrdma_tirpc_attr attr = { .max_bytes = 65536, .bulk = rows, .nbulk = ARRAY_SIZE(rows) };
 	const char *dir = getenv("TMPDIR"), tcp_url[] = "tcp://127.0.0.1";
-	struct rpcrdma_clnt_attr ca = { .size = sizeof(ca) };
 	char url[64];
 
 	(void)argc;
@@ -392,7 +395,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	rpcrdma_svc_url(tcp_url, url, sizeof(url));
 	port = (unsigned short)atoi(strrchr(url, ':') + 1);
 	if (rpcrdma_domain_create(NULL, &domain) || rpcrdma_engine_create(domain, NULL, &engine) ||
-	    rpcrdma_addr_parse(local_url, &ca.addr) || rpcrdma_clnt_open(engine, &ca, &clnt))
+	    rpcrdma_addr_parse(local_url, &clnt_attr.addr))
 		abort();
 	atexit(end_all);
 	if (!freopen("/dev/null", "w", stdout)) /* what libtirpc says of credentials */
@@ -407,7 +410,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct rpcrdma_call null = { 0 };
 
 	tcp_connect();
-	(void)call_local(&null, PATIENCE_NS);
+	/* a connection of its own: requests that the service drops keep their credits */
+	rpcrdma_clnt_destroy(clnt);
+	clnt = NULL;
+	if (rpcrdma_clnt_open(engine, &clnt_attr, &clnt) || call_local(&null, PATIENCE_NS))
+		abort();
 	while (size) {
 		unsigned op = data[0] % 6u;
 		const uint8_t *head = data + 1;

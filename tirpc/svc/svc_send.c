@@ -108,6 +108,9 @@ void rt_send(struct rt_req *r)
 		rt_req_finish(r);
 	else
 		pass_to_engine(r);
+	/* outside of a dispatch function: the loop sleeps on an armed engine, which now has work */
+	if (here && !rt_svc.top)
+		rt_svc_kick();
 	if (waits && here)
 		wait_here(&w, conn);
 	else if (waits)
