@@ -8,8 +8,9 @@
  *
  *             A call without a reply holds a credit. When such calls hold half of the credits, the next one first makes the
  *             NULL call of its program: a service of libtirpc executes the calls of a connection in order, so its reply
- *             says that the batched calls before it have been executed. These are then given up. Only a connection of its
- *             own gives their credits back: so the connection is replaced, if no other call needs it.
+ *             says that the batched calls before it have been executed. These are then given up. Only another connection
+ *             gives their credits back: so the connection is replaced, if no other call needs it. How many credits the new
+ *             one has is known after a NULL call on it, and no batched call is sent before.
  * Memory:     A batched call has encoded all its arguments: its thread's memory is not used after the call returns.
  * Threads:    As cl_lead.c.
  */
@@ -19,28 +20,26 @@
 
 #define LEAST_FLUSH_S 25 /* time-out of the NULL call, if the handle's own is zero */
 
-/* A new connection has one credit until the first reply: that of the NULL call. */
+/* @granted is 0: the credits of the connection are not known. */
 static bool must_flush(const struct rt_handle *h)
 {
 	return h->granted < 2 || h->unanswered >= h->granted / 2;
 }
 
-static void note_credits(struct rt_handle *h)
+static uint32_t credits_now(const struct rt_handle *h)
 {
 	struct rpcrdma_clnt_info info;
 
 	rpcrdma_clnt_info(h->clnt, &info);
-	h->granted = MIN(h->credits, info.credits);
+	return MIN(h->credits, info.credits);
 }
 
-enum clnt_stat rt_cl_flush(struct rt_handle *h, struct rt_outcome *o)
+/* Makes a NULL call of the program. Return: RPC_SUCCESS: it has a reply, whatever that is; or as clnt_call() */
+static enum clnt_stat flush_once(struct rt_handle *h, struct rt_outcome *o)
 {
-	enum clnt_stat stat = RPC_SUCCESS;
-	struct rt_call *c;
+	struct rt_call *c = rt_cl_get(h);
+	enum clnt_stat stat;
 
-	if (!must_flush(h))
-		return RPC_SUCCESS;
-	c = rt_cl_get(h);
 	if (!c)
 		return rt_cl_fail(o, RPC_SYSTEMERROR, -ENOMEM, "no memory");
 	c->call = (struct rpcrdma_call){ .prog = h->prog, .vers = h->vers, .deadline_ms = LEAST_FLUSH_S * 1000 };
@@ -57,8 +56,18 @@ enum clnt_stat rt_cl_flush(struct rt_handle *h, struct rt_outcome *o)
 	case RPC_SYSTEMERROR:
 		return stat;
 	default:
-		return RPC_SUCCESS; /* whatever it replied */
+		return RPC_SUCCESS;
 	}
+}
+
+enum clnt_stat rt_cl_flush(struct rt_handle *h, struct rt_outcome *o)
+{
+	enum clnt_stat stat = RPC_SUCCESS;
+
+	/* the second time on the connection that replaced the first */
+	for (int i = 0; i < 2 && !stat && must_flush(h); i++)
+		stat = flush_once(h, o);
+	return stat;
 }
 
 void rt_cl_batch_started(struct rt_call *c)
@@ -67,7 +76,6 @@ void rt_cl_batch_started(struct rt_call *c)
 
 	if (!c->batched)
 		return;
-	note_credits(h);
 	list_add_tail(&h->batch, &c->in_batch);
 	h->unanswered++;
 	if (c->call.sent)
@@ -84,7 +92,7 @@ void rt_cl_batch_ended(struct rt_call *c)
 	}
 	if (c->flushes && !c->err) {
 		h->forget = true;
-		note_credits(h);
+		h->granted = credits_now(h);
 	}
 }
 
@@ -113,11 +121,13 @@ void rt_cl_batch_tend(struct rt_handle *h)
 		return;
 	}
 	tell_sent(h);
-	if (h->unanswered >= h->granted) /* no credit is left for the NULL call */
+	h->granted = MIN(h->granted, credits_now(h)); /* any reply may lower it */
+	/* A server that grants one credit leaves none for the NULL call: nothing can tell whether the call was executed. */
+	if (h->granted == 1 && h->unanswered)
 		h->forget = true;
 	if (!h->forget || h->in_flight != h->unanswered || !are_all_sent(h))
 		return;
 	h->forget = false;
-	h->granted = 1;
+	h->granted = 0;
 	rt_cl_reopen(h);
 }

@@ -114,7 +114,6 @@ static struct rt_handle *alloc_handle(const struct rpcrdma_tirpc_attr *attr, rpc
 	list_init(&h->idle);
 	list_init(&h->batch);
 	list_init(&h->link);
-	h->granted = h->credits;
 	return h;
 }
 

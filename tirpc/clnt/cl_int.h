@@ -107,7 +107,7 @@ struct rt_handle {
 	struct list batch;         /* engine: batched calls without a reply, in order */
 	bool forget;               /* engine: ... their credits must be returned */
 	_Atomic uint32_t unanswered; /* length of that list */
-	_Atomic uint32_t granted;  /* credits of the connection */
+	_Atomic uint32_t granted;  /* credits of the connection; 0: not known */
 	struct timeval wait;       /* lock: time-out of calls */
 	bool wait_set;             /* lock: by clnt_control() */
 };
