@@ -480,8 +480,9 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	if (unposted)
 		rr_call_unsend(call);
 	cut = l->mode && l->mode->ops->cancel(rc, &no_reply);
+	/* a call that is LEAVING finishes when this returns: all of its memory ends now */
+	keep = call->room && call->state != RR_CALL_LEAVING && !no_reply && !l->mode && !c->closed;
 	/* its Send has not completed, so the windows may not be bound yet */
-	keep = call->room && !no_reply && !l->mode && !c->closed;
 	cut |= l->reg->windows && rc->send_buf && !no_reply && (!keep || rc->sink.n);
 	keep &= !cut;
 	if (cut) /* the device uses that memory until the connection ends */

@@ -81,11 +81,13 @@ static struct rpc_pair *open_pair(const char *registration)
 	return rpc_pair_create(&a);
 }
 
-static void start_held_in(struct rpc_pair *p, struct echo_call *c, uint32_t how)
+static void start_held_in(struct rpc_pair *p, struct echo_call *c, uint32_t how, struct rpcrdma_room *room)
 {
 	echo_run(p, 10, 0);
 	p->hold = true;
 	echo_init(c, p, ECHO_BOTH, BYTES, BYTES, 1, 0);
+	c->call.room = room;
+	c->call.reply_max += room ? BYTES : 0; /* with a room it counts what a peer may not place in the sink */
 	echo_start(c);
 	rpc_pair_until(p, &p->nheld, 1);
 	stop_in(p, how);
@@ -93,7 +95,7 @@ static void start_held_in(struct rpc_pair *p, struct echo_call *c, uint32_t how)
 
 static void start_held(struct rpc_pair *p, struct echo_call *c)
 {
-	start_held_in(p, c, BUSY_COPY);
+	start_held_in(p, c, BUSY_COPY, NULL);
 }
 
 /* The connection ends, or the call, which is wrong. */
@@ -212,6 +214,44 @@ static void waited_for(void **state)
 	}
 }
 
+static unsigned released;
+
+static void on_released(struct rpcrdma_room *room)
+{
+	(void)room;
+	released++;
+}
+
+/* A call with a room: that is given back once, by the time that cancel() returns. */
+static void room_waits_too(void **state)
+{
+	static uint64_t mem[8192];
+
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		struct rpcrdma_room room = { .mem = mem, .bytes = sizeof(mem), .released = on_released };
+		struct rpc_pair *p = open_pair("dynamic");
+		struct echo_call c;
+		pthread_t t;
+
+		released = 0;
+		start_held_in(p, &c, BUSY_COPY, &room);
+		if (late)
+			pass_deadline(p, &c);
+		assert_int_equal(pthread_create(&t, NULL, end_when_withdrawn, NULL), 0);
+		rpcrdma_clnt_cancel(p->clnt, &c.call);
+		assert_int_equal(atomic_load(busy), 0);
+		assert_int_equal(released, 1);
+		echo_check(&c, late ? -ETIMEDOUT : -ECANCELED);
+		assert_int_equal(pthread_join(t, NULL), 0);
+		rpc_pair_release(p);
+		echo_run(p, 1000, 0);
+		assert_int_equal(released, 1);
+		echo_fini(&c);
+		rpc_pair_destroy(p);
+	}
+}
+
 /* A call that is cancelled a second time, by a caller that cannot wait for the end of the connection. */
 static void cancelled_while_leaving(void **state)
 {
@@ -247,7 +287,7 @@ static void copied_while_disk_works(void **state)
 		if (!strcmp(registrations[i], "dynamic"))
 			continue; /* its memory has no file */
 		p = rpc_pair_create(&a);
-		start_held_in(p, &c, BUSY_PAGES);
+		start_held_in(p, &c, BUSY_PAGES, NULL);
 		rpcrdma_clnt_cancel(p->clnt, &c.call);
 		echo_check(&c, -ECANCELED);
 		go_on();
@@ -266,6 +306,7 @@ int main(void)
 		cmocka_unit_test(deadline),
 		cmocka_unit_test(repaired),
 		cmocka_unit_test(waited_for),
+		cmocka_unit_test(room_waits_too),
 		cmocka_unit_test(cancelled_while_leaving),
 		cmocka_unit_test(copied_while_disk_works),
 	};
