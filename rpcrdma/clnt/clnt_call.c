@@ -420,6 +420,9 @@ static int check(const struct rpcrdma_clnt *c, struct rpcrdma_call *user, size_t
 	user->why = "the room of the call is smaller than reply_max and RPCRDMA_ROOM_HEAD";
 	if (user->room && user->room->bytes < (size_t)user->reply_max + RPCRDMA_ROOM_HEAD)
 		return -EINVAL;
+	user->why = "reply_max is longer than a Reply chunk can be (4 GiB)";
+	if (user->room && user->reply_max > UINT32_MAX - RPCRDMA_ROOM_HEAD)
+		return -EINVAL;
 	if (!r)
 		return 0;
 	user->why = "the arguments exceed the maximum of a call";
