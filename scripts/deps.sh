@@ -132,6 +132,9 @@ echo "deps: installing $list"
 log=$(mktemp)
 policy=''
 trap 'rm -f "$log"; [ -z "$policy" ] || $as_root rm -f "$policy"' EXIT
+trap 'exit 129' HUP # a signal alone does not run the trap of EXIT in every shell
+trap 'exit 130' INT
+trap 'exit 143' TERM
 # the tests start the daemons of packages that they need, in namespaces or in the virtual machine
 if [ ! -e /usr/sbin/policy-rc.d ]; then
 	policy=/usr/sbin/policy-rc.d
