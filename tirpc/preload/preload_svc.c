@@ -91,8 +91,8 @@ static dispatch_fn *count_requests(uint32_t prog, uint32_t vers, dispatch_fn *di
 		r->next = rows;
 		rows = r;
 	}
-	if (r)
-		r->dispatch = dispatch;
+	if (r && r->dispatch != dispatch)
+		r = NULL; /* another function, for another transport: it is not counted */
 	pthread_mutex_unlock(&lock);
 	return r ? count_and_dispatch : dispatch;
 }
