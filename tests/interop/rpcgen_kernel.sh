@@ -69,7 +69,7 @@ ok "the data were placed by RDMA Write ($placed of at least $bytes bytes)" test 
 
 # ---- knfsd -------------------------------------------------------------------------------------------
 
-if command -v rpcbind rpc.mountd rpc.nfsd exportfs >/dev/null; then
+if { command -v rpcbind && command -v rpc.mountd && command -v rpc.nfsd && command -v exportfs; } >/dev/null; then
 	section 'starting knfsd'
 	mkdir -p /run/rpcbind /run/sendsigs.omit.d /var/lib/nfs/sm
 	echo "$work/export *(rw,no_root_squash,insecure,no_subtree_check,fsid=1)" >/etc/exports

@@ -32,6 +32,7 @@ if [ "${1:-}" = inside ]; then # an IPv4 address that is not of the loopback net
 	ip addr add "$addr/32" dev lo
 	mount -t tmpfs tmpfs /run
 	mkdir -p "$work"
+	mount -t tmpfs tmpfs "$work" # what is written there, a copy of /etc too, ends with the namespace
 	head -c 4194304 /dev/urandom >"$work/random"
 fi
 
@@ -51,7 +52,6 @@ map=passwd.byname secret=shadow.byname # the second is for callers with a reserv
 chmod 755 "$work" # reports of another user
 nobody='setpriv --reuid 65534 --regid 65534 --clear-groups'
 report=$work/report
-daemons=''
 
 url_of() { # local|rdma NAME PORT
 	case $1 in
@@ -66,7 +66,6 @@ daemon() {
 	shift
 	"$@" >"$log" 2>&1 </dev/null &
 	last=$!
-	daemons="$daemons $last"
 }
 
 # stop PID: it ends by SIGTERM
