@@ -358,11 +358,22 @@ static void check_tcp(void)
 	abort();
 }
 
+/* A connection of its own: calls that the service drops keep their credits. */
+static void local_connect(void)
+{
+	rpcrdma_clnt_destroy(clnt);
+	clnt = NULL;
+	if (rpcrdma_clnt_open(engine, &clnt_attr, &clnt))
+		abort();
+}
+
 static void check_local(void)
 {
 	struct rpcrdma_call call = { 0 };
-	int rc = call_local(&call, PATIENCE_NS);
+	int rc;
 
+	local_connect();
+	rc = call_local(&call, PATIENCE_NS);
 	if (rc) {
 		fprintf(stderr, "no reply: %s, %s\n", strerror(-rc), call.why ? call.why : "");
 		abort();
@@ -410,10 +421,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct rpcrdma_call null = { 0 };
 
 	tcp_connect();
-	/* a connection of its own: requests that the service drops keep their credits */
-	rpcrdma_clnt_destroy(clnt);
-	clnt = NULL;
-	if (rpcrdma_clnt_open(engine, &clnt_attr, &clnt) || call_local(&null, PATIENCE_NS))
+	local_connect();
+	if (call_local(&null, PATIENCE_NS))
 		abort();
 	while (size) {
 		unsigned op = data[0] % 6u;
