@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process.h"
 #include "svc_int.h"
 
 #define COOKED_BYTES 400u /* bound of rq_clntcred (svc.c of libtirpc) */
@@ -20,6 +21,7 @@
 struct rt_detached {
 	struct svc_req q; /* first: programs have only this */
 	struct rt_xprt h;
+	unsigned forks; /* rt_forks() of the process that has the request */
 	char cred[MAX_AUTH_BYTES];
 	union {
 		struct {
@@ -33,12 +35,18 @@ struct rt_detached {
 
 /* ---- ends ---- */
 
+/* Return: NULL: it was replied to, or it is the parent's, whether this child serves by now or not */
+static struct rt_req *request_of(const struct rt_xprt *h)
+{
+	return container_of(h, struct rt_detached, h)->forks == rt_forks() ? h->r : NULL;
+}
+
 static bool_t detached_reply(SVCXPRT *x, struct rpc_msg *m)
 {
 	struct rt_xprt *h = rt_xprt_of(x);
-	struct rt_req *r = h->r;
+	struct rt_req *r = request_of(h);
 
-	if (!r || rt_fork_is_child()) {
+	if (!r) {
 		rt_svc_log("a detached request was replied to twice, or in a child of fork(): reply dropped");
 		return FALSE;
 	}
@@ -57,8 +65,8 @@ void rpcrdma_svc_release(struct svc_req *detached)
 	if (!detached)
 		return;
 	d = container_of(detached, struct rt_detached, q);
-	r = d->h.r;
-	if (r && !rt_fork_is_child()) {
+	r = request_of(&d->h);
+	if (r) {
 		r->end = (struct rt_end){ .kind = r->encode_failed ? RT_END_ERROR : RT_END_DROP, .stat = SYSTEM_ERR };
 		rt_send(r);
 	}
@@ -70,8 +78,9 @@ void rpcrdma_svc_release(struct svc_req *detached)
 static bool_t detached_getargs(SVCXPRT *x, xdrproc_t filter, void *args)
 {
 	struct rt_xprt *h = rt_xprt_of(x);
+	struct rt_req *r = request_of(h);
 
-	return h->r ? rt_req_get_args(h->r, h, filter, args) : FALSE;
+	return r ? rt_req_get_args(r, h, filter, args) : FALSE;
 }
 
 /* Only the loop calls these on a handle. */
@@ -140,6 +149,7 @@ struct svc_req *rpcrdma_svc_detach(struct svc_req *rqstp)
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return NULL;
+	d->forks = rt_forks();
 	rt_xprt_init(&d->h, &detached_ops, s->fd);
 	rt_xprt_set(&d->h, r);
 	memcpy(d->h.ext, s->main.ext, sizeof(d->h.ext));
