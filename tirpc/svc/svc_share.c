@@ -50,11 +50,13 @@ void rt_share_put(struct rt_client *c)
 
 void rt_share_charge(struct rt_req *r)
 {
-	if (r->enc.buf == (uint8_t *)r->small)
+	size_t bytes = (r->enc.buf == (uint8_t *)r->small ? 0 : r->enc.cap) + (r->item ? r->enc.bulk.bytes : 0);
+
+	if (!bytes)
 		return;
 	r->charged = r->conn->client;
 	r->charged->refs++;
-	r->charged_bytes = r->enc.cap;
+	r->charged_bytes = bytes;
 	r->charged->bytes += r->charged_bytes;
 	rt_svc.reply_bytes += r->charged_bytes;
 }
