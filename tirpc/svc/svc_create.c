@@ -263,6 +263,8 @@ static void on_exit_close(void)
 	list_for_each_safe(node, &rt_svc.listens) {
 		struct rt_listen *l = list_entry(node, struct rt_listen, link);
 
+		if (!l->listener)
+			continue; /* not taken over: another process serves it, and owns the registrations */
 		rt_bind_end(l);
 		if (rt_loop_is_here())
 			close_listen(l);
@@ -303,8 +305,8 @@ int rpcrdma_svc_create(void (*dispatch)(struct svc_req *, SVCXPRT *), rpcprog_t 
 		       const struct rpcrdma_tirpc_attr *attr)
 {
 	struct rt_svc *s = &rt_svc;
-	bool first = !s->engine;
 	struct rpcrdma_tirpc_attr a;
+	bool first;
 	int rc = rt_attr_get(attr, &a);
 
 	if (rc)
@@ -314,6 +316,7 @@ int rpcrdma_svc_create(void (*dispatch)(struct svc_req *, SVCXPRT *), rpcprog_t 
 	rc = rt_fork_take_over();
 	if (rc)
 		return rc;
+	first = !s->engine;
 	if (first) {
 		s->attr = a;
 		rc = rt_svc_open();

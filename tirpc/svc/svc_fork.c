@@ -165,8 +165,10 @@ static void before_fork(void)
 {
 	struct rt_req *r = rt_svc.top;
 
+	if (!rt_loop_is_here())
+		return;
 	forking = NULL;
-	if (is_child || !rt_loop_is_here() || !r || !r->req || r->is_detached)
+	if (is_child || !r || !r->req || r->is_detached)
 		return;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
 		rt_svc_log("no socket pair for a child of fork(), which cannot reply: %s", strerror(errno));
@@ -182,7 +184,7 @@ static void before_fork(void)
 /* Also if fork() has failed: then the end of file follows at once. */
 static void after_fork_in_parent(void)
 {
-	struct rt_child *c = forking;
+	struct rt_child *c = rt_loop_is_here() ? forking : NULL;
 
 	if (!c)
 		return;
@@ -211,7 +213,7 @@ static void set_timer(uint64_t ns)
 
 static void after_fork_in_child(void)
 {
-	if (forking) {
+	if (forking && rt_loop_is_here()) {
 		close(pair[0]);
 		to_parent = pair[1];
 		to_reply = rt_svc.top;
@@ -371,6 +373,8 @@ static void abandon(struct rt_svc *s)
 		close(s->kick_fd);
 	s->kick_fd = -1;
 	list_init(&s->queue);
+	list_init(&s->clients);
+	s->reply_bytes = 0;
 	s->top = NULL;
 	s->main.r = NULL;
 	list_for_each(node, &s->listens)
