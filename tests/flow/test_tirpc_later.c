@@ -157,11 +157,18 @@ static void dispatch(struct svc_req *q, SVCXPRT *x)
 	}
 }
 
+static bool has_table; /* results are bulk data: svc_sendreply() runs the engine until they have moved */
+
 static int create(void)
 {
-	int rc = rpcrdma_svc_create(dispatch, RIG_PROG, RIG_VERS, tcp_url, NULL);
+	static const struct rpcrdma_bulk rows[] = {
+		{ .prog = RIG_PROG, .vers = RIG_VERS, .proc = LATER, .results = 1, .threshold = 16 },
+	};
+	const struct rpcrdma_tirpc_attr attr = { .bulk = rows, .nbulk = has_table };
 
-	return rc ? rc : rpcrdma_svc_create(dispatch, RIG_PROG, RIG_VERS, local_url, NULL);
+	int rc = rpcrdma_svc_create(dispatch, RIG_PROG, RIG_VERS, tcp_url, &attr);
+
+	return rc ? rc : rpcrdma_svc_create(dispatch, RIG_PROG, RIG_VERS, local_url, &attr);
 }
 
 static void run(void (*loop)(void))
@@ -373,6 +380,47 @@ static void own_loop_sends_them(void **state)
 	assert_int_equal(rig_stop(&r), 0);
 }
 
+static bool_t get_item(XDR *x, struct rpcrdma_payload *p)
+{
+	return rpcrdma_xdr_payload(x, p, UINT32_MAX);
+}
+
+/* A bulk reply outside of a dispatch function, and then a call that nothing else wakes the loop for. */
+static void own_loop_sends_bulk(void **state)
+{
+	static char arg[60000], into[sizeof(arg)];
+	struct rig_bytes args = { .len = sizeof(arg), .val = arg };
+	struct iovec sink = { into, sizeof(into) };
+	struct rig_clnt c;
+	struct rig r;
+
+	(void)state;
+	has_table = true;
+	r = start(run_own_loop);
+	rig_clnt_open(&c, r.url[1]);
+	for (unsigned k = 0; k < 20; k++) {
+		struct rpcrdma_payload res = { 0 };
+		struct later l = { .call = { .prog = RIG_PROG, .vers = RIG_VERS, .proc = LATER, .done = on_done,
+					     .encode = (xdrproc_t)xdr_rig_bytes, .args = &args, .decode = (xdrproc_t)get_item,
+					     .res = &res, .sink = &sink, .sinkcnt = 1, .reply_max = 64 } };
+		struct later null = { .call = { .prog = RIG_PROG, .vers = RIG_VERS, .done = on_done } };
+
+		ndone = 0;
+		assert_int_equal(rpcrdma_clnt_call(c.clnt, &l.call), 0);
+		while (ndone < 1)
+			(void)rpcrdma_engine_wait(c.engine, -1);
+		assert_int_equal(l.err, 0);
+		assert_int_equal(l.call.payload_bytes, sizeof(arg));
+		assert_int_equal(rpcrdma_clnt_call(c.clnt, &null.call), 0);
+		while (ndone < 2)
+			(void)rpcrdma_engine_wait(c.engine, -1);
+		assert_int_equal(null.err, 0);
+	}
+	rig_clnt_close(&c);
+	assert_int_equal(rig_stop(&r), 0);
+	has_table = false;
+}
+
 /* Address and credentials of the caller outlive the dispatch function. */
 static void caller_is_known_later(void **state)
 {
@@ -440,6 +488,7 @@ int main(void)
 		cmocka_unit_test(svc_run_sends_them),
 		cmocka_unit_test(rpcrdma_svc_run_sends_them),
 		cmocka_unit_test(own_loop_sends_them),
+		cmocka_unit_test(own_loop_sends_bulk),
 		cmocka_unit_test(caller_is_known_later),
 		cmocka_unit_test(own_thread_may_reply),
 		cmocka_unit_test(released_without_reply),

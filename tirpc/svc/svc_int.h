@@ -134,6 +134,7 @@ struct rt_svc {
 	size_t reply_bytes;              /* of all clients */
 	struct rt_req *top;              /* of the stack */
 	bool recv_failed;                /* xp_recv() returned FALSE: the xp_stat() that follows ends no request */
+	bool is_idle;                    /* xp_stat() returned XPRT_IDLE since the last request: a loop may sleep next */
 	bool runs;                       /* rpcrdma_svc_run() is the loop, and arms the engine itself */
 	unsigned in_a_row;               /* requests since the loop of the program last had its turn */
 	int fd;                          /* copy of the engine's descriptor: of main */

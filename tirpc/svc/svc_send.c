@@ -108,11 +108,11 @@ void rt_send(struct rt_req *r)
 		rt_req_finish(r);
 	else
 		pass_to_engine(r);
-	/* outside of a dispatch function: the loop sleeps on an armed engine, which now has work */
-	if (here && !rt_svc.top)
-		rt_svc_kick();
 	if (waits && here)
 		wait_here(&w, conn);
 	else if (waits)
 		wait_for_loop(&w);
+	/* a loop sleeps next: the engine, armed or kicked before, has work now, or wait_here() has undone both */
+	if (here && rt_svc.is_idle)
+		rt_svc_kick();
 }

@@ -132,6 +132,7 @@ static bool_t xprt_recv(SVCXPRT *x, struct rpc_msg *m)
 	s->recv_failed = !r;
 	if (!r)
 		return FALSE;
+	s->is_idle = false;
 	s->in_a_row++;
 	r->below = s->top;
 	r->on_stack = true;
@@ -166,6 +167,7 @@ static enum xprt_stat xprt_stat(SVCXPRT *x)
 	}
 	s->recv_failed = false;
 	s->in_a_row = 0;
+	s->is_idle = true;
 	return XPRT_IDLE;
 }
 
@@ -206,8 +208,11 @@ static void xprt_destroy(SVCXPRT *x)
 {
 	struct rt_req *r = rt_xprt_of(x)->r;
 
-	if (r && r->req && r->conn->conn && !rt_fork_is_child())
-		rpcrdma_conn_close(r->conn->conn);
+	if (!r || !r->req || !r->conn->conn || rt_fork_is_child())
+		return;
+	rpcrdma_conn_close(r->conn->conn);
+	if (rt_svc.is_idle)
+		rt_svc_kick();
 }
 
 static bool_t xprt_control(SVCXPRT *x, const u_int request, void *info)
