@@ -28,7 +28,6 @@
 #define CQ_DEPTH (1u << 20) /* an upper bound: fabrics allocate memory as queue pairs need it */
 /* Longest time that a device may take to flush the last connections. */
 #define DRAIN_NS (5 * NS_PER_S)
-#define BUSY_POLLS_PER_EPOLL 8
 
 static void on_bell(struct rpcrdma_watch *w, uint32_t events)
 {
@@ -448,9 +447,9 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 
 	e->running = true;
 	ran = run_sources(e);
-	e->idle_polls++;
-	if (!e->qps || e->idle_polls >= (ran ? BUSY_POLLS_PER_EPOLL : RR_IDLE_POLLS_PER_EPOLL)) {
-		e->idle_polls = 0;
+	e->unlooked += MAX(ran, 1);
+	if (!e->qps || e->unlooked >= RR_LOOK_AFTER) {
+		e->unlooked = 0;
 		ran += run_ready(e);
 		ran += run_timers(e);
 	}
