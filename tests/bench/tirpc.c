@@ -6,7 +6,7 @@
  *     tirpc null [--one-cpu]    NULL calls, one caller: UNIX socket, TCP, local (svc_run() and rpcrdma_svc_run())
  *     tirpc threads             64 threads: on one CLIENT over local, and on a CLIENT each over TCP
  *     tirpc bulk                results of 1 MiB and 16 MiB: TCP, and local by the table of bulk data
- *     tirpc idle                memory of a service for each of 256 idle clients
+ *     tirpc idle                memory of a service for each of 256 idle clients, after 1 call and after 100
  *
  * ROUNDS (9) and MS (300) of the environment: rounds, in which the kinds take turns, and time of a turn.
  *
@@ -76,11 +76,11 @@ static void die(const char *what)
 
 /* ---- servers ---- */
 
-enum kind { UNIX, TCP, LOCAL, SPIN, EVENT };
+enum kind { UNIX, TCP, LOCAL, SPIN, EVENT, OUR_TCP };
 
 static const char *const kinds[] = {
 	[UNIX] = "UNIX socket", [TCP] = "TCP", [LOCAL] = "local, svc_run()", [SPIN] = "local, rpcrdma_svc_run()",
-	[EVENT] = "local, poll=event",
+	[EVENT] = "local, poll=event", [OUR_TCP] = "TCP of librpcrdma_tirpc",
 };
 
 struct server {
@@ -122,7 +122,7 @@ static int listening(const struct server *s, uint16_t *ret_port)
 	if (fd < 0 || (s->kind == UNIX ? bind(fd, (struct sockaddr *)&un, sizeof(un)) : bind(fd, (struct sockaddr *)&in, sizeof(in))) ||
 	    listen(fd, 512))
 		die("listen");
-	if (s->kind == TCP && getsockname(fd, (struct sockaddr *)&in, &len))
+	if (s->kind != UNIX && getsockname(fd, (struct sockaddr *)&in, &len))
 		die("getsockname");
 	*ret_port = ntohs(in.sin_port);
 	return fd;
@@ -147,6 +147,14 @@ static void serve_sockets(struct server *s, int ready)
 	svc_run();
 }
 
+static void url_of(const struct server *s, char *url, size_t bytes)
+{
+	if (s->kind == OUR_TCP)
+		snprintf(url, bytes, "tcp://127.0.0.1:%u", s->port);
+	else
+		snprintf(url, bytes, "local://%s", s->path);
+}
+
 static void serve_ours(struct server *s, int ready)
 {
 	const struct rpcrdma_tirpc_attr attr = {
@@ -156,13 +164,15 @@ static void serve_ours(struct server *s, int ready)
 	char url[80];
 	int rc;
 
-	snprintf(url, sizeof(url), "local://%s", s->path);
+	if (s->kind == OUR_TCP)
+		close(listening(s, &s->port)); /* a free one */
+	url_of(s, url, sizeof(url));
 	rc = rpcrdma_svc_create(dispatch, PROG, VERS, url, &attr);
 	errno = -rc;
 	if (rc || rpcrdma_mem_alloc(rpcrdma_tirpc_domain(), BYTES_MAX, (void **)&source))
 		die("rpcrdma_svc_create");
-	tell(ready, 0);
-	if (s->kind == LOCAL)
+	tell(ready, s->port);
+	if (s->kind == LOCAL || s->kind == OUR_TCP)
 		svc_run();
 	else
 		rpcrdma_svc_run();
@@ -215,10 +225,10 @@ static void stop(struct server *s)
 
 /* ---- clients ---- */
 
-static CLIENT *open_client(const struct server *s)
+static CLIENT *open_client(const struct server *s, uint32_t credits)
 {
 	const struct rpcrdma_tirpc_attr attr = {
-		.size = sizeof(attr), .bulk = table, .nbulk = ARRAY_SIZE(table), .credits = 64,
+		.size = sizeof(attr), .bulk = table, .nbulk = ARRAY_SIZE(table), .credits = credits,
 		.poll = s->kind == EVENT ? RPCRDMA_POLL_EVENT : RPCRDMA_POLL_ADAPTIVE,
 	};
 	struct sockaddr_in in = {
@@ -230,7 +240,7 @@ static CLIENT *open_client(const struct server *s)
 	CLIENT *c;
 
 	snprintf(un.sun_path, sizeof(un.sun_path), "%s", s->path);
-	snprintf(url, sizeof(url), "local://%s", s->path);
+	url_of(s, url, sizeof(url));
 	c = s->kind == UNIX ? clntunix_create(&un, PROG, VERS, &fd, 0, 0) :
 	    s->kind == TCP  ? clnttcp_create(&in, PROG, VERS, &fd, 0, 0) : rpcrdma_clnt_create(url, PROG, VERS, &attr);
 	if (!c) {
@@ -346,7 +356,7 @@ static void run_null(bool one_cpu)
 	pin(0);
 	for (unsigned k = 0; k < ARRAY_SIZE(which); k++) {
 		start(&runs[k].server, which[k], one_cpu ? 0 : 1);
-		runs[k].clnt = open_client(&runs[k].server);
+		runs[k].clnt = open_client(&runs[k].server, 0);
 		runs[k].ns = calloc(SAMPLES, sizeof(uint64_t));
 		if (!runs[k].ns)
 			die("calloc");
@@ -421,7 +431,7 @@ static void run_threads(void)
 		else
 			runs[k].server = runs[k - 1].server;
 		for (unsigned i = 0; i < (which[k].kind == TCP ? THREADS : 1u); i++)
-			clients[k][i] = open_client(&runs[k].server);
+			clients[k][i] = open_client(&runs[k].server, THREADS);
 	}
 	for (unsigned r = 0; r < rounds; r++)
 		for (unsigned k = 0; k < ARRAY_SIZE(which); k++)
@@ -471,7 +481,7 @@ static void run_bulk(u_int bytes)
 	if (rpcrdma_mem_alloc(rpcrdma_tirpc_domain(), BYTES_MAX, (void **)&target))
 		die("rpcrdma_mem_alloc");
 	for (unsigned k = 0; k < ARRAY_SIZE(which); k++) {
-		runs[k].clnt = open_client(&runs[k].server);
+		runs[k].clnt = open_client(&runs[k].server, 0);
 		call_get(runs[k].clnt, bytes, target);
 	}
 	rpcrdma_domain_stats(rpcrdma_tirpc_domain(), &before);
@@ -512,28 +522,38 @@ static long memory_of(pid_t pid)
 	return sum;
 }
 
+static CLIENT *call_often(const struct server *s, unsigned calls)
+{
+	CLIENT *c = open_client(s, 0);
+
+	for (unsigned i = 0; i < calls; i++)
+		call_null(c);
+	return c;
+}
+
 static void run_idle(void)
 {
-	static const enum kind which[] = { TCP, LOCAL };
+	static const enum kind which[] = { TCP, LOCAL, OUR_TCP };
+	static const unsigned calls[] = { 1, 100 };
 	static CLIENT *clients[IDLE];
 
 	printf("memory of a service for an idle client (resident, shared, locked), of %d\n", IDLE);
 	for (unsigned k = 0; k < ARRAY_SIZE(which); k++) {
-		struct server s;
-		long before;
+		for (unsigned j = 0; j < ARRAY_SIZE(calls); j++) {
+			struct server s;
+			long before;
 
-		start(&s, which[k], -1);
-		clients[0] = open_client(&s);
-		call_null(clients[0]);
-		before = memory_of(s.pid);
-		for (unsigned i = 1; i < IDLE; i++) {
-			clients[i] = open_client(&s);
-			call_null(clients[i]);
+			start(&s, which[k], -1);
+			clients[0] = call_often(&s, calls[j]);
+			before = memory_of(s.pid);
+			for (unsigned i = 1; i < IDLE; i++)
+				clients[i] = call_often(&s, calls[j]);
+			printf("  %-26s %3u calls %6.1f KiB\n", kinds[which[k]], calls[j],
+			       (double)(memory_of(s.pid) - before) / (IDLE - 1));
+			for (unsigned i = 0; i < IDLE; i++)
+				clnt_destroy(clients[i]);
+			stop(&s);
 		}
-		printf("  %-26s %6.1f KiB\n", kinds[which[k]], (double)(memory_of(s.pid) - before) / (IDLE - 1));
-		for (unsigned i = 0; i < IDLE; i++)
-			clnt_destroy(clients[i]);
-		stop(&s);
 	}
 }
 

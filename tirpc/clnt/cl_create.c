@@ -27,6 +27,7 @@
 
 #define CREATE_MS 25000u
 #define HEADER_BYTES 2048u /* of a call */
+#define SPIN_US 50u         /* as of an engine */
 #define SILENCE_MS (24u * 3600 * 1000) /* a server that does not reply: time-outs of calls are the program's */
 
 static _Atomic uint64_t serials;
@@ -215,13 +216,15 @@ static enum clnt_stat connect_local(struct rt_handle *h, const struct rt_url *ur
 	return stat_of(rc);
 }
 
-static int open_engine(struct rt_handle *h, const struct rpcrdma_tirpc_attr *attr)
+static int open_engine(struct rt_handle *h, const struct rt_url *url, const struct rpcrdma_tirpc_attr *attr)
 {
 	const struct rpcrdma_engine_attr engine = { .size = sizeof(engine), .poll = attr->poll, .spin_us = attr->spin_us };
 	struct rpcrdma_domain *domain;
 	int rc = rt_domain(0, &domain);
 
 	h->forks = rt_forks();
+	if (attr->poll != RPCRDMA_POLL_EVENT && url->addr.transport != RPCRDMA_TCP)
+		h->spin_ns = (attr->spin_us ? attr->spin_us : SPIN_US) * NS_PER_US;
 	return rc ? rc : rpcrdma_engine_create(domain, &engine, &h->engine);
 }
 
@@ -249,7 +252,7 @@ static CLIENT *create_at(const struct rt_url *url, rpcprog_t prog, rpcvers_t ver
 		return fail_create(RPC_SYSTEMERROR, -ENOMEM);
 	rc = set_names(h, url) ? rt_bulk_init(&h->bulk, attr->bulk, attr->nbulk, attr->max_bytes) : -ENOMEM;
 	if (!rc)
-		rc = open_engine(h, attr);
+		rc = open_engine(h, url, attr);
 	stat = rc ? RPC_SYSTEMERROR : RPC_SUCCESS;
 	if (rc)
 		(void)fail_create(stat, rc);

@@ -93,6 +93,9 @@ struct rt_handle {
 	size_t max_bytes;
 	uint32_t inline_bytes, credits;
 	bool resend;
+	uint64_t spin_ns;          /* how long a follower yields before it sleeps; 0: it sleeps at once */
+	_Atomic uint32_t sleeps_left; /* followers that sleep at once, because yielding did not help */
+	_Atomic uint32_t futile;   /* basis of its next value */
 	struct rt_bulk bulk;
 	_Atomic uint32_t prog, vers, xid;
 

@@ -11,6 +11,8 @@
  *             It is listed before it sends the message. So a leader that goes finds it and passes the role to it, and
  *             no message is left without a thread to run it.
  *
+ *             Before it sleeps, a follower yields the CPU for a while: if the reply comes meanwhile, nobody has to wake it up.
+ *
  *                 led   followers        truth
  *                 false none             no thread is inside of the engine
  *                 true  any              exactly one thread runs the engine, or is about to
@@ -20,10 +22,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cl_int.h"
 
 static void sleep_while(struct rt_call *c, uint32_t flags)
@@ -98,11 +102,40 @@ static void lead(struct rt_call *c)
 	rt_cl_pass_role(h);
 }
 
-static void follow(struct rt_call *c)
+/* Yields before a follower sleeps, however long they take: while other threads have something to do, one of them is the
+ * leader. */
+#define YIELDS_MIN 4u
+#define FUTILE_MAX 255u
+
+/* A sleep and a wakeup cost more than some yields. Where replies take longer than this waits, followers try it ever more
+ * rarely. Return: true: the sleep is not necessary */
+static bool yield_for(struct rt_call *c)
 {
 	struct rt_handle *h = c->handle;
-	bool leads;
+	uint64_t until = clock_now_ns() + h->spin_ns;
+	uint32_t futile;
 
+	if (!h->spin_ns)
+		return false;
+	if (h->sleeps_left) {
+		h->sleeps_left--; /* approximately: others may change it meanwhile */
+		return false;
+	}
+	for (unsigned i = 1; i <= YIELDS_MIN || clock_now_ns() < until; i++) {
+		sched_yield();
+		if (has_flag(c, c->goal | RT_CALL_LEADS)) {
+			h->futile = h->futile / 2;
+			return true;
+		}
+	}
+	futile = MIN(2 * h->futile + 1, FUTILE_MAX);
+	h->futile = futile;
+	h->sleeps_left = futile;
+	return false;
+}
+
+static void sleep_for(struct rt_call *c)
+{
 	for (;;) {
 		uint32_t flags = atomic_fetch_or_explicit(&c->flags, RT_CALL_SLEEPS, memory_order_acq_rel);
 
@@ -111,6 +144,15 @@ static void follow(struct rt_call *c)
 		sleep_while(c, flags | RT_CALL_SLEEPS);
 	}
 	atomic_fetch_and_explicit(&c->flags, ~(uint32_t)RT_CALL_SLEEPS, memory_order_relaxed);
+}
+
+static void follow(struct rt_call *c)
+{
+	struct rt_handle *h = c->handle;
+	bool leads;
+
+	if (!yield_for(c))
+		sleep_for(c);
 	if (!has_flag(c, RT_CALL_LEADS)) {
 		pthread_mutex_lock(&h->lock);
 		leads = has_flag(c, RT_CALL_LEADS);
