@@ -76,12 +76,14 @@ struct shm_side {
 	_Atomic uint32_t req_head; /* requests written below */
 	_Atomic uint32_t req_done; /* requests of the peer completed */
 	_Atomic uint32_t closed;
+	_Atomic uint32_t restart;  /* the last message that lies at the start of the peer's ring */
 	_Alignas(LOCAL_LINE) _Atomic uint32_t posted; /* receives posted in total */
+	_Atomic uint32_t taken;    /* messages copied out of our ring */
 	_Alignas(LOCAL_LINE) _Atomic uint32_t asleep; /* needs a doorbell; the side that rings clears it */
 	_Alignas(LOCAL_LINE) struct shm_req req[LOCAL_REQS];
 };
 
-/* A message in the receiver's ring. */
+/* A message in the receiver's ring, at a multiple of LOCAL_LINE. */
 struct shm_msg {
 	uint32_t len;      /* of the data; RING_IMM: of the RDMA Write, without data here */
 	uint32_t with;     /* enum ring_with */
@@ -96,7 +98,7 @@ enum ring_with { RING_PLAIN, RING_INV, RING_IMM };
 enum hs_type { HS_HELLO = 1, HS_REQ, HS_ACCEPT, HS_REJECT, HS_REGION, HS_REGION_GONE, HS_BOUNCE };
 
 #define HS_MAGIC 0x4c656174u
-#define HS_VERSION 1u
+#define HS_VERSION 2u
 
 /* One datagram of the socket. A doorbell is a datagram of a single byte instead. */
 struct hs_msg {
@@ -189,6 +191,14 @@ struct local_map {
 	int fd;            /* for reads; -1: used by address */
 	void *addr;        /* for writes, and for qp_direct */
 	unsigned refs;
+};
+
+/* A ring of messages, as one side sees it: local_ring.c. */
+struct local_ring {
+	uint8_t *base;
+	size_t bytes, longest; /* of all, of the longest message */
+	size_t at;             /* of the next message */
+	size_t looked;         /* value of `at` when the sender last looked whether the ring is empty */
 };
 
 /* A region of the peer, as this connection knows it. */
@@ -309,9 +319,8 @@ struct local_qp {
 	struct shm_side *me, *other;
 	struct shm_key *my_keys, *peer_keys;
 	uint32_t my_nkeys, peer_nkeys;
-	uint8_t *my_ring, *peer_ring;
-	uint32_t my_slots, peer_slots, my_recv_bytes, peer_recv_bytes;
-	size_t my_stride, peer_stride;
+	uint32_t peer_depth, my_recv_bytes, peer_recv_bytes;
+	struct local_ring my_ring, peer_ring;
 
 	/* completion queue */
 	struct list cq_node;    /* active, dormant or incoming */
@@ -328,7 +337,10 @@ struct local_qp {
 	struct list starved_node;
 
 	/* send queue */
-	struct local_sqe *sqe;
+	struct local_sqe *sqe; /* start of the memory of all queues */
+	size_t queues_bytes;   /* ... its length */
+	struct rr_sge *sge; /* sge_max for each entry */
+	uint8_t *inl;       /* inline_max bytes for each entry */
 	uint32_t sq_depth, sq_mask, sq_used, sq_head, sq_tail, sq_unreleased;
 	unsigned sge_max, inline_max;
 	uint32_t msg_head, peer_posted;
@@ -476,6 +488,7 @@ bool rr_local_qp_is_over(struct rr_qp *qp, bool look);
 int rr_local_ring_create(struct local_qp *qp);
 int rr_local_ring_map(struct local_qp *qp, int fd);
 void rr_local_ring_unmap(struct local_qp *qp);
+uint64_t rr_local_ring_bytes(uint32_t depth, uint32_t recv_bytes);
 bool rr_local_ring_check(const struct hs_msg *hs, const struct local_fabric *f);
 void rr_local_ring_bell(struct local_qp *qp);
 int rr_local_ring_room(struct local_qp *qp);

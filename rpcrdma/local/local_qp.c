@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "local_int.h"
@@ -55,29 +56,27 @@ int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret)
 	return 0;
 }
 
-/* One block: the entries of all queues, the SGEs of the send queue, then its inline data. */
+/* One block: the entries of all queues, the SGEs of the send queue, then its inline data. The kernel's memory, since
+ * calloc() would touch all of it, and a connection with few messages on their way uses a page of each. */
 static int alloc_queues(struct local_qp *qp)
 {
 	size_t sq = pow2_at_least(qp->sq_depth), rq = pow2_at_least(qp->rq_depth);
 	size_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth + 1); /* plus qp->end */
-	struct rr_sge *sge;
-	uint8_t *inl;
+	size_t bytes = sq * (sizeof(*qp->sqe) + qp->sge_max * sizeof(*qp->sge) + qp->inline_max) + rq * sizeof(*qp->rqe) +
+		       cq * sizeof(*qp->cqe);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	qp->sqe = calloc(1, sq * (sizeof(*qp->sqe) + qp->sge_max * sizeof(*sge) + qp->inline_max) +
-				    rq * sizeof(*qp->rqe) + cq * sizeof(*qp->cqe));
-	if (!qp->sqe)
+	if (p == MAP_FAILED)
 		return -ENOMEM;
+	qp->queues_bytes = bytes;
+	qp->sqe = p;
 	qp->rqe = (void *)(qp->sqe + sq);
 	qp->cqe = (void *)(qp->rqe + rq);
-	sge = (void *)(qp->cqe + cq);
-	inl = (void *)(sge + sq * qp->sge_max);
+	qp->sge = (void *)(qp->cqe + cq);
+	qp->inl = (void *)(qp->sge + sq * qp->sge_max);
 	qp->sq_mask = (uint32_t)sq - 1;
 	qp->rq_mask = (uint32_t)rq - 1;
 	qp->cqe_mask = (uint32_t)cq - 1;
-	for (size_t i = 0; i < sq; i++) {
-		qp->sqe[i].sge = sge + i * qp->sge_max;
-		qp->sqe[i].inl = inl + i * qp->inline_max;
-	}
 	return 0;
 }
 
@@ -89,15 +88,11 @@ int rr_local_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
 {
 	struct local_qp *qp = to_qp(base);
 	const struct rr_local_limits *l = &to_fabric(base->fabric)->attr.limits;
-	uint64_t ring;
 	int rc;
 
 	if (base->cq || attr->sq_depth > l->sq_max || attr->rq_depth > l->rq_max ||
-	    attr->sge_max > l->sge_max || attr->recv_bytes > LOCAL_RING_BYTES_MAX)
-		return -EINVAL;
-	ring = (uint64_t)pow2_at_least(attr->rq_depth) *
-	       round_up_pow2(sizeof(struct shm_msg) + attr->recv_bytes, LOCAL_LINE);
-	if (ring > LOCAL_RING_BYTES_MAX)
+	    attr->sge_max > l->sge_max || attr->recv_bytes > LOCAL_RING_BYTES_MAX ||
+	    rr_local_ring_bytes(attr->rq_depth, attr->recv_bytes) > LOCAL_RING_BYTES_MAX)
 		return -EINVAL;
 	attr->inline_max = MIN(attr->inline_max, LOCAL_INLINE_MAX);
 	qp->sq_depth = attr->sq_depth;
@@ -173,8 +168,11 @@ void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t 
 			  uint32_t rq_free)
 {
 	struct local_cq *cq = to_cq(qp->base.cq);
-	struct local_cqe *c = &qp->cqe[qp->cqe_head & qp->cqe_mask];
+	struct local_cqe *c;
 
+	if (qp->cqe_head == qp->cqe_tail)
+		qp->cqe_head = qp->cqe_tail = 0; /* as in the rings: what is seldom full uses little memory */
+	c = &qp->cqe[qp->cqe_head & qp->cqe_mask];
 	c->wc = *wc;
 	c->wc.qp = &qp->base;
 	c->sq_free = sq_free;
@@ -271,7 +269,8 @@ void rr_local_qp_destroy(struct rr_qp *base)
 	}
 	rr_local_qp_counted(qp);
 	atomic_fetch_sub(&f->conns, 1);
-	free(qp->sqe);
+	if (qp->sqe)
+		munmap(qp->sqe, qp->queues_bytes);
 	free(qp);
 }
 
@@ -334,10 +333,17 @@ static int check_wr(const struct local_qp *qp, const struct rr_wr *wr)
 static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 {
 	const struct rr_local_link *link = &to_fabric(qp->base.fabric)->attr.link;
-	struct local_sqe *e = &qp->sqe[qp->sq_head & qp->sq_mask];
-	struct rr_sge *sge = e->sge;
-	uint8_t *inl = e->inl;
+	struct local_sqe *e;
+	struct rr_sge *sge;
+	uint8_t *inl;
+	size_t slot;
 
+	if (qp->sq_head == qp->sq_tail)
+		qp->sq_head = qp->sq_tail = 0;
+	slot = qp->sq_head & qp->sq_mask;
+	e = &qp->sqe[slot];
+	sge = qp->sge + slot * qp->sge_max;
+	inl = qp->inl + slot * qp->inline_max;
 	*e = (struct local_sqe){ .done = wr->done, .op = wr->op, .flags = wr->flags,
 				 .nsge = wr->nsge, .sge = sge, .inl = inl,
 				 .raddr = wr->raddr, .imm = wr->imm, .rkey = wr->rkey };

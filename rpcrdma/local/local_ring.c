@@ -5,9 +5,16 @@
  *
  * Operation:  The passive side creates the area with the sizes of the handshake; both sides map it. It
  *             contains, for each side, its struct shm_side, its key table and the ring of messages to
- *             it, one slot per receive it may post. Message n uses slot n and receive n. So a
- *             posted receive implies a free slot, and one counter (posted) serves both flow control
- *             and RNR detection.
+ *             it. Message n goes to receive n. So one counter (posted) serves both flow control and
+ *             RNR detection.
+ *             A message lies behind the one before it, and both sides know where: at the next line of
+ *             the cache, or at the start of the ring if the longest message would not fit there. A ring
+ *             has room for one longest message per receive that may be posted, and for two more: what
+ *             is left out at its end, and the next one. So a posted receive implies free memory.
+ *             Only memory that is used costs anything. So where a page ends the sender looks whether the
+ *             receiver has taken all messages, and then starts at the beginning of the ring again
+ *             (`restart`). A connection with few messages on their way uses two pages of it, which also
+ *             stay in the cache.
  *             A side that wants to sleep sets `asleep`, then checks once more. A side that has
  *             published something then reads `asleep`. All four accesses are sequentially
  *             consistent, so at least one side sees the other. The side that finds the flag set
@@ -22,9 +29,17 @@
 
 #include "local_int.h"
 
-static size_t ring_stride(uint32_t recv_bytes)
+#define RING_PAGE 4096u
+
+static size_t msg_bytes(size_t data)
 {
-	return round_up_pow2(sizeof(struct shm_msg) + recv_bytes, LOCAL_LINE);
+	return round_up_pow2(sizeof(struct shm_msg) + data, LOCAL_LINE);
+}
+
+/** rr_local_ring_bytes - Return: bytes of a ring for @depth receives of @recv_bytes */
+uint64_t rr_local_ring_bytes(uint32_t depth, uint32_t recv_bytes)
+{
+	return ((uint64_t)depth + 2) * msg_bytes(recv_bytes);
 }
 
 /** rr_local_ring_check - true if the sizes that a peer requests are within bounds */
@@ -33,8 +48,7 @@ bool rr_local_ring_check(const struct hs_msg *hs, const struct local_fabric *f)
 	if (!hs->rq_depth || hs->rq_depth > MAX(f->attr.limits.rq_max, 16384u) || !hs->recv_bytes ||
 	    hs->recv_bytes > LOCAL_RING_BYTES_MAX || !hs->keys || hs->keys > LOCAL_KEYS_MAX + 1)
 		return false;
-	return (uint64_t)pow2_at_least(hs->rq_depth) * ring_stride(hs->recv_bytes) <=
-	       LOCAL_RING_BYTES_MAX;
+	return rr_local_ring_bytes(hs->rq_depth, hs->recv_bytes) <= LOCAL_RING_BYTES_MAX;
 }
 
 /* Computes the layout of the area, the passive side's half first; sets the pointers unless @base is NULL. Both sides
@@ -52,23 +66,27 @@ static size_t ring_layout(struct local_qp *qp, uint8_t *base)
 		if (base) {
 			*(mine ? &qp->me : &qp->other) = (void *)(base + at);
 			*(mine ? &qp->my_keys : &qp->peer_keys) = (void *)(base + at + keys);
-			*(mine ? &qp->my_ring : &qp->peer_ring) = base + at + ring;
+			(mine ? &qp->my_ring : &qp->peer_ring)->base = base + at + ring;
 		}
 		at += ring;
-		at += mine ? qp->my_slots * qp->my_stride : qp->peer_slots * qp->peer_stride;
+		at += mine ? qp->my_ring.bytes : qp->peer_ring.bytes;
 	}
 	return at;
+}
+
+static void set_sizes(struct local_ring *r, uint32_t depth, uint32_t recv_bytes)
+{
+	*r = (struct local_ring){ .bytes = rr_local_ring_bytes(depth, recv_bytes), .longest = msg_bytes(recv_bytes) };
 }
 
 static size_t ring_sizes(struct local_qp *qp)
 {
 	qp->my_nkeys = to_pd(qp->base.pd)->nkeys;
-	qp->my_slots = pow2_at_least(qp->rq_depth);
-	qp->my_stride = ring_stride(qp->my_recv_bytes);
+	set_sizes(&qp->my_ring, qp->rq_depth, qp->my_recv_bytes);
 	qp->peer_nkeys = qp->hs.keys;
-	qp->peer_slots = pow2_at_least(qp->hs.rq_depth);
+	qp->peer_depth = qp->hs.rq_depth;
 	qp->peer_recv_bytes = qp->hs.recv_bytes;
-	qp->peer_stride = ring_stride(qp->peer_recv_bytes);
+	set_sizes(&qp->peer_ring, qp->peer_depth, qp->peer_recv_bytes);
 	return ring_layout(qp, NULL);
 }
 
@@ -121,9 +139,30 @@ void rr_local_ring_bell(struct local_qp *qp)
 	(void)rr_local_sock_send(qp->sock, NULL, NULL, 0);
 }
 
-static struct shm_msg *ring_slot(uint8_t *ring, uint32_t n, uint32_t slots, size_t stride)
+/* Passes the message at r->at, with @data bytes. */
+static void ring_pass(struct local_ring *r, size_t data)
 {
-	return (struct shm_msg *)(void *)(ring + (size_t)(n & (slots - 1)) * stride);
+	r->at += msg_bytes(data);
+	if (r->at + r->longest > r->bytes)
+		r->at = 0;
+}
+
+static struct shm_msg *ring_msg(const struct local_ring *r)
+{
+	return (struct shm_msg *)(void *)(r->base + r->at);
+}
+
+/* Starts again at the beginning of the ring, if the last message has used another page than the one before it, and nothing
+ * is in the ring. */
+static void ring_restart(struct local_qp *qp)
+{
+	struct local_ring *r = &qp->peer_ring;
+
+	if (r->at / RING_PAGE == r->looked / RING_PAGE)
+		return;
+	r->looked = r->at;
+	if (atomic_load_explicit(&qp->other->taken, memory_order_acquire) == qp->msg_head)
+		r->at = r->looked = 0;
 }
 
 /** rr_local_ring_room - checks whether the peer has posted a receive for our next message
@@ -134,7 +173,7 @@ int rr_local_ring_room(struct local_qp *qp)
 {
 	if (qp->peer_posted == qp->msg_head) {
 		qp->peer_posted = atomic_load_explicit(&qp->other->posted, memory_order_acquire);
-		if (qp->peer_posted - qp->msg_head > qp->peer_slots) {
+		if (qp->peer_posted - qp->msg_head > qp->peer_depth) {
 			qp->peer_posted = qp->msg_head;
 			return -EPROTO;
 		}
@@ -149,10 +188,14 @@ int rr_local_ring_room(struct local_qp *qp)
  */
 void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 {
-	struct shm_msg *m = ring_slot(qp->peer_ring, qp->msg_head, qp->peer_slots,
-				      qp->peer_stride);
-	uint8_t *to = m->data;
+	struct shm_msg *m;
+	uint8_t *to;
 
+	ring_restart(qp);
+	if (!qp->peer_ring.at) /* the receiver has taken the last one that was there */
+		atomic_store_explicit(&qp->me->restart, qp->msg_head, memory_order_relaxed);
+	m = ring_msg(&qp->peer_ring);
+	to = m->data;
 	m->len = e->len;
 	m->with = e->op == RR_WR_SEND_INV ? RING_INV : RING_PLAIN;
 	m->word = e->rkey;
@@ -170,15 +213,22 @@ void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 		}
 	}
 	rr_local_count(qp, bytes_copied, (uint64_t)(to - m->data));
+	ring_pass(&qp->peer_ring, (size_t)(to - m->data));
 	atomic_store(&qp->me->msg_head, ++qp->msg_head);
 	rr_local_ring_bell(qp);
+}
+
+static const struct shm_msg *next_msg(struct local_qp *qp)
+{
+	if (atomic_load_explicit(&qp->other->restart, memory_order_relaxed) == qp->rq_taken)
+		qp->my_ring.at = 0;
+	return ring_msg(&qp->my_ring);
 }
 
 /* Copies one message from the ring into the oldest posted receive. */
 static bool take_message(struct local_qp *qp)
 {
-	const struct shm_msg *m = ring_slot(qp->my_ring, qp->rq_taken, qp->my_slots,
-					    qp->my_stride);
+	const struct shm_msg *m = next_msg(qp);
 	const volatile struct shm_msg *v = m; /* each word is read once, since the peer may change it */
 	struct local_rqe r;
 	uint32_t with = v->with;
@@ -205,7 +255,8 @@ static bool take_message(struct local_qp *qp)
 	if (here)
 		memcpy(r.sge.addr, m->data, here);
 	rr_local_count(qp, bytes_copied, here);
-	qp->rq_taken++;
+	ring_pass(&qp->my_ring, here);
+	atomic_store_explicit(&qp->me->taken, ++qp->rq_taken, memory_order_release);
 	if (wc.with_inv && !rr_local_mem_invalidate(qp, wc.inv_rkey)) {
 		wc.status = RR_WC_LOCAL; /* as on a NIC: the message is lost, and the connection dies */
 		rr_local_qp_complete(qp, &wc, 0, 1);

@@ -366,13 +366,13 @@ static void step(struct wire_get *g)
 		poke(q->my_keys, q->my_nkeys * sizeof(*q->my_keys) / 4, g);
 		break;
 	case 2:
-		poke(q->peer_ring, q->peer_slots * q->peer_stride / 4, g);
+		poke(q->peer_ring.base, q->peer_ring.bytes / 4, g);
 		break;
 	case 3:
 		poke_little(q->me, sizeof(*q->me) / 4, g);
 		break;
 	case 4:
-		poke_little(q->peer_ring, q->peer_slots * q->peer_stride / 4, g);
+		poke_little(q->peer_ring.base, q->peer_ring.bytes / 4, g);
 		break;
 	case 5:
 		poke_little(q->my_keys, q->my_nkeys * sizeof(*q->my_keys) / 4, g);

@@ -88,7 +88,7 @@ static void change_words(struct local_qp *qp)
 		put_word(qp->my_keys, qp->my_nkeys * sizeof(*qp->my_keys) / 4, value);
 		break;
 	case 3:
-		put_word(qp->peer_ring, qp->peer_slots * qp->peer_stride / 4, value);
+		put_word(qp->peer_ring.base, qp->peer_ring.bytes / 4, value);
 		break;
 	case 4:
 		put_word(qp->other, 3 * LOCAL_LINE / 4, value);

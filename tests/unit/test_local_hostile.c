@@ -18,7 +18,7 @@ enum scribble {
 
 static void publish(struct local_qp *q, uint32_t len, uint32_t seq)
 {
-	struct shm_msg *m = (struct shm_msg *)(void *)q->peer_ring;
+	struct shm_msg *m = (struct shm_msg *)(void *)q->peer_ring.base;
 
 	m->len = len;
 	m->with = RING_PLAIN;

@@ -3,6 +3,7 @@
  *
  * test_local_ring.c - the local fabric: messages, doorbells, limits, death
  */
+#include "local_int.h"
 #include "test_local_pair.h"
 
 #include <poll.h>
@@ -157,6 +158,111 @@ static void test_too_long(void **state)
 	rr_fabric_close(f);
 }
 
+#define DEPTH 32u
+
+/* Messages of all lengths, as many on their way as there are receives, to an end that polls now and then. */
+struct traffic {
+	struct end *from, *to;
+	unsigned sent, got; /* messages */
+	unsigned seed;
+	bool long_ones;
+};
+
+static unsigned draw(unsigned *seed, unsigned n)
+{
+	*seed = *seed * 1103515245u + 12345u;
+	return (*seed >> 8) % n;
+}
+
+static uint32_t len_of(const struct traffic *t, unsigned n)
+{
+	unsigned seed = n;
+
+	if (t->long_ones)
+		return n % (DEPTH + 1) ? RECV_BYTES : 0;
+	return draw(&seed, RECV_BYTES + 1);
+}
+
+static void send_some(struct traffic *t, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++, t->sent++) {
+		memset(end_msg(t->from, 0), (int)(t->sent & 0xff), RECV_BYTES);
+		assert_int_equal(end_send(t->from, 0, len_of(t, t->sent), RR_WR_SIGNALED), 0);
+		t->from->nwc = 0;
+		end_poll(t->from);
+	}
+}
+
+static void receive_some(struct traffic *t, unsigned most)
+{
+	for (unsigned i = 0; i < most && t->got < t->sent; i++, t->got++) {
+		struct rr_recv *r = &t->to->recv[t->got % DEPTH];
+		const uint8_t *got = r->sge.addr;
+		struct rr_wc wc;
+
+		while (!rr_cq_poll(t->to->cq, &wc, 1))
+			;
+		assert_int_equal(wc.status, RR_WC_OK);
+		assert_ptr_equal(wc.done, r->done);
+		assert_int_equal(wc.byte_len, len_of(t, t->got));
+		for (uint32_t k = 0; k < wc.byte_len; k++)
+			assert_int_equal(got[k], t->got & 0xff);
+		assert_int_equal(rr_post_recv(t->to->qp, r), 0);
+	}
+}
+
+static void test_bytes_in_order(void **state)
+{
+	(void)state;
+	for (int long_ones = 0; long_ones < 2; long_ones++) {
+		struct rr_fabric *f = open_fabric(NULL);
+		struct end c, s;
+		struct traffic t = { .from = &c, .to = &s, .seed = 1, .long_ones = long_ones };
+
+		pair_open(&c, &s, f);
+		for (unsigned i = s.nrecv; i < DEPTH; i++) {
+			s.recv[i] = (struct rr_recv){ .done = &s.done[i], .sge = { s.mem + i * RECV_BYTES, RECV_BYTES, s.mr } };
+			assert_int_equal(rr_post_recv(s.qp, &s.recv[i]), 0);
+		}
+		while (t.got < 20000 && long_ones) { /* a short one, which is taken, shifts as many long ones as there may be */
+			send_some(&t, 1);
+			receive_some(&t, 1);
+			send_some(&t, DEPTH);
+			receive_some(&t, DEPTH);
+		}
+		while (t.got < 20000) {
+			send_some(&t, draw(&t.seed, DEPTH + 1 - (t.sent - t.got)));
+			receive_some(&t, draw(&t.seed, DEPTH + 1));
+		}
+		receive_some(&t, UINT_MAX);
+		pair_close(&c, &s);
+		rr_fabric_close(f);
+	}
+}
+
+/* Rings, queues and completions: what is seldom full uses little memory. */
+static void test_few_messages_use_little(void **state)
+{
+	struct rr_fabric *f = open_fabric(NULL);
+	struct end c, s;
+
+	(void)state;
+	pair_open(&c, &s, f);
+	for (unsigned i = 0; i < 1000; i++) {
+		const struct local_qp *q = to_qp(c.qp);
+
+		c.nwc = s.nwc = 0;
+		assert_int_equal(end_send(&c, 0, 100, RR_WR_SIGNALED), 0);
+		pair_wait(&s, &c, 1);
+		pair_wait(&c, &s, 1);
+		assert_true(q->peer_ring.at <= 4096 + 128);
+		assert_true(q->sq_head <= 1 && q->cqe_head <= 1);
+		assert_int_equal(rr_post_recv(s.qp, &s.recv[i % s.nrecv]), 0);
+	}
+	pair_close(&c, &s);
+	rr_fabric_close(f);
+}
+
 static void test_disconnect_delivers_first(void **state)
 {
 	struct rr_fabric *f = open_fabric(NULL);
@@ -300,6 +406,8 @@ int main(void)
 		cmocka_unit_test(test_rnr),
 		cmocka_unit_test(test_rnr_waits),
 		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_bytes_in_order),
+		cmocka_unit_test(test_few_messages_use_little),
 		cmocka_unit_test(test_disconnect_delivers_first),
 		cmocka_unit_test(test_destroy_is_death),
 		cmocka_unit_test(test_two_sleepers),

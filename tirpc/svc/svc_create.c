@@ -233,6 +233,7 @@ static int open_listen(const char *url, const struct rpcrdma_tirpc_attr *attr, s
 		.size = sizeof(l->attr),
 		.call_bytes_max = longest_call(l),
 		.whole_calls = true,
+		.srq = true,
 		.inline_bytes = attr->inline_bytes,
 		.credits = attr->credits,
 		.conns_max = attr->conns_max,
