@@ -6,6 +6,7 @@
  * Each test runs over the local fabric and over TCP. The service over TCP is libtirpc's own.
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -307,6 +309,33 @@ static void cannot_create(void **state)
 	assert_non_null(clnt_spcreateerror("test"));
 }
 
+/* As with libtirpc: a server that accepts connections, and does nothing else, does not hold up the constructor. */
+static void created_without_a_call(void **state)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct timeval short_time = { 0, 1000 };
+	socklen_t len = sizeof(in);
+	int fd = socket(AF_INET, SOCK_STREAM, 0), conn;
+	char url[64], byte;
+	CLIENT *c;
+
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+	snprintf(url, sizeof(url), "tcp://127.0.0.1:%u", ntohs(in.sin_port));
+	c = rpcrdma_clnt_create(url, ER_PROG, ER_VERS, NULL);
+	assert_non_null(c);
+	conn = accept(fd, NULL, NULL);
+	assert_true(conn >= 0);
+	assert_int_equal(recv(conn, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(clnt_call(c, ER_NULL, VOID, NULL, VOID, NULL, short_time), RPC_TIMEDOUT);
+	clnt_destroy(c);
+	close(conn);
+	close(fd);
+}
+
 /* The errors of two handles of a thread do not mix. */
 static void outcome_of_each_handle(void **state)
 {
@@ -433,6 +462,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOTH(null), BOTH(echo), BOTH(statuses), BOTH(filters_refuse), BOTH(times_out), BOTH(late_reply), BOTH(controls),
 		BOTH(timeout_by_control), BOTH(auth_sys), BOTH(server_dies), BOTH(server_restarts), BOTH(cannot_create),
+		cmocka_unit_test(created_without_a_call),
 		BOTH(outcome_of_each_handle), BOTH(batched_calls), BOTH(batched_call_is_sent), BOTH(batched_call_cannot_be_sent),
 		BOTH(child_has_none),
 	};

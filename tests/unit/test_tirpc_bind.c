@@ -195,6 +195,37 @@ static void own_tcp_stays_registered(void **state)
 	assert_non_null(strstr(map, "1.1 tcp 0.0.0.0."));
 }
 
+static int create_elsewhere(void)
+{
+	int rc = rpcrdma_svc_create(rig_dispatch, RIG_PROG, RIG_VERS, "rdma://0.0.0.0:20104", NULL);
+
+	if (!rc)
+		rc = rpcrdma_svc_create(rig_dispatch, RIG_PROG, RIG_VERS, "rdma://0.0.0.0:20105", NULL);
+	return rc ? rc : rpcrdma_svc_create(rig_dispatch, RIG_PROG, RIG_VERS, tcp_url, NULL);
+}
+
+/* The next service takes the netid over, and its first URL keeps it. */
+static void killed_service_is_replaced(void **state)
+{
+	const struct rig_service first = { .create = create, .run = svc_run, .url = { tcp_url } };
+	const struct rig_service next = { .create = create_elsewhere, .run = svc_run, .url = { tcp_url } };
+	char map[1024];
+	struct rig r;
+
+	(void)state;
+	rig_start(&r, &first);
+	assert_int_equal(kill(r.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(r.pid, NULL, 0), r.pid);
+	get_map(map, sizeof(map));
+	assert_non_null(strstr(map, "1.1 rdma 0.0.0.0.78.134\n"));
+	rig_start(&r, &next);
+	get_map(map, sizeof(map));
+	assert_non_null(strstr(map, "1.1 rdma 0.0.0.0.78.136\n"));
+	assert_int_equal(rig_stop(&r), 0);
+	get_map(map, sizeof(map));
+	assert_null(strstr(map, "1.1 rdma "));
+}
+
 static enum clnt_stat create_stat(const char *url, rpcprog_t prog)
 {
 	const struct timeval plenty = { 25, 0 };
@@ -242,6 +273,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(programs_are_registered),
 		cmocka_unit_test(daemon_registers_again),
 		cmocka_unit_test(own_tcp_stays_registered),
+		cmocka_unit_test(killed_service_is_replaced),
 		cmocka_unit_test(client_finds_port),
 	};
 

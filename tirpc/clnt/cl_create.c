@@ -26,6 +26,7 @@
 #include "url_addr.h"
 
 #define CREATE_MS 25000u
+#define CHECK_MS 1000
 #define HEADER_BYTES 2048u /* of a call */
 #define SPIN_US 50u         /* as of an engine */
 #define SILENCE_MS (24u * 3600 * 1000) /* a server that does not reply: time-outs of calls are the program's */
@@ -120,28 +121,49 @@ static struct rt_handle *alloc_handle(const struct rpcrdma_tirpc_attr *attr, rpc
 
 /* ---- connecting -------------------------------------------------------------------------------- */
 
+static void on_state(void *ctx, enum rpcrdma_clnt_state state, const char *why)
+{
+	struct rt_handle *h = ctx;
+
+	(void)why;
+	h->state = state;
+}
+
+/* Return: 0, or -errno of the attempt */
+static int wait_for_connection(struct rt_handle *h, uint64_t until_ns)
+{
+	struct rpcrdma_clnt_info info;
+
+	while (h->state == RPCRDMA_CLNT_CONNECTING && clock_now_ns() < until_ns)
+		(void)rpcrdma_engine_wait(h->engine, CHECK_MS);
+	if (h->state == RPCRDMA_CLNT_UP)
+		return 0;
+	rpcrdma_clnt_info(h->clnt, &info);
+	return info.err ? info.err : -ETIMEDOUT;
+}
+
 /* Return: 0, or -errno: of the connection, or -ENOMEM */
 static int connect_to(struct rt_handle *h, const struct rpcrdma_addr *addr, uint64_t until_ns)
 {
 	uint64_t now = clock_now_ns();
 	uint32_t left_ms = now < until_ns ? (uint32_t)((until_ns - now + NS_PER_MS - 1) / NS_PER_MS) : 0;
-	struct rpcrdma_call null = { .prog = h->prog, .vers = h->vers, .deadline_ms = left_ms };
 	int rc;
 
 	if (!left_ms)
 		return -ETIMEDOUT;
+	h->state = RPCRDMA_CLNT_CONNECTING;
 	h->attr = (struct rpcrdma_clnt_attr){
 		.size = sizeof(h->attr), .addr = *addr, .cred = { .none = true }, .inline_bytes = h->inline_bytes,
 		.credits = h->credits, .timeout_ms = SILENCE_MS, .connect_ms = left_ms,
-		.call_bytes_max = (uint32_t)h->max_bytes + HEADER_BYTES,
+		.call_bytes_max = (uint32_t)h->max_bytes + HEADER_BYTES, .state = on_state, .ctx = h,
 		.monitor = "explicit", /* no thread of the library's own: only rt_mem_get() and rpcrdma_mem_alloc() stay registered */
 	};
 	rc = rpcrdma_clnt_open(h->engine, &h->attr, &h->clnt);
 	if (rc)
 		return rc;
-	rc = rpcrdma_clnt_call_wait(h->clnt, &null);
-	if (!rc || null.sent)
-		return 0; /* whatever it replied */
+	rc = wait_for_connection(h, until_ns);
+	if (!rc)
+		return 0;
 	rpcrdma_clnt_destroy(h->clnt);
 	h->clnt = NULL;
 	return rc;

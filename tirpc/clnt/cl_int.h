@@ -84,6 +84,7 @@ struct rt_handle {
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_clnt *clnt; /* engine */
 	struct rpcrdma_clnt_attr attr; /* of clnt */
+	enum rpcrdma_clnt_state state; /* engine: of clnt */
 	unsigned in_flight;        /* engine: calls of clnt that have not ended */
 	_Atomic unsigned unreleased; /* calls whose memory clnt has: late replies may still arrive there */
 	_Atomic uint64_t copied;   /* bytes of bulk items, not counted yet */

@@ -4,9 +4,9 @@
  * svc_bind.c - registers programs with the rpcbind of this host, under the netids of their URLs
  *
  * Operation:  rpcbind accepts changes on its socket on this host. libtirpc's rpcb_set() knows the netids of /etc/netconfig
- *             only, and waits for a minute if there is no rpcbind. A netid that another server has, perhaps the program's
- *             own TCP socket, stays as it is. svc_unreg() of libtirpc removes all netids of a program; exit() removes what
- *             is left.
+ *             only, and waits for a minute if there is no rpcbind. A netid of TCP that another server has, perhaps the
+ *             program's own socket, stays as it is. One of RDMA is replaced, as svc_create() does: a service that was killed
+ *             may have left it. svc_unreg() of libtirpc removes all netids of a program; exit() removes what is left.
  *
  *             After daemon() the child registers again: a parent that ends with exit() has removed everything.
  * Memory:     A struct rt_program per program, version and URL, until the process ends.
@@ -108,12 +108,33 @@ static const char *name_listen(const struct rt_listen *l, char uaddr[UADDR_BYTES
 	return netids[l->addr.transport == RPCRDMA_RDMA][v6];
 }
 
+/* Does another URL of this process have the netid for the program? */
+static bool is_ours(const struct rt_program *wanted, const char *netid)
+{
+	list_for_each(node, &rt_svc.listens) {
+		struct rt_listen *l = list_entry(node, struct rt_listen, link);
+		char uaddr[UADDR_BYTES];
+		const char *name = name_listen(l, uaddr);
+
+		list_for_each(at, &l->programs) {
+			const struct rt_program *p = list_entry(at, struct rt_program, link);
+
+			if (p->is_set && name && !strcmp(name, netid) && p->prog == wanted->prog && p->vers == wanted->vers)
+				return true;
+		}
+	}
+	return false;
+}
+
 static void set_program(struct rt_listen *l, struct rt_program *p)
 {
 	char uaddr[UADDR_BYTES];
 	const char *netid = name_listen(l, uaddr);
 
 	p->is_set = netid && change(RPCBPROC_SET, p, netid, uaddr);
+	if (!netid || p->is_set || l->addr.transport != RPCRDMA_RDMA || is_ours(p, netid))
+		return;
+	p->is_set = change(RPCBPROC_UNSET, p, netid, "") && change(RPCBPROC_SET, p, netid, uaddr);
 }
 
 void rt_bind_add(struct rt_listen *l, rpcprog_t prog, rpcvers_t vers)
