@@ -117,8 +117,8 @@ const char *rpcrdma_clnt_why(CLIENT *clnt);
  * @attr: NULL for the defaults; of several calls with one URL the first decides, of all calls for poll and spin_us
  *
  * Several programs and versions may share a URL. What the program registers with libtirpc is served there too.
- * The local rpcbind, if there is one, gets the netids "rdma", "rdma6", "tcp" or "tcp6" of literal addresses; svc_unreg() and
- * exit() remove them.
+ * The local rpcbind, if there is one, gets the netids "rdma", "rdma6", "tcp" or "tcp6" of literal addresses: those of
+ * RDMA replace older ones. svc_unreg() and exit() remove them.
  *
  * Return: 0, -EINVAL (URL or attributes), -E2BIG (@attr->size), -EEXIST (program and version have another dispatch
  * function), -ENOMEM, the errors of rpcrdma_listen().
