@@ -11,7 +11,7 @@
  *             It is listed before it sends the message. So a leader that goes finds it and passes the role to it, and
  *             no message is left without a thread to run it.
  *
- *             Before it sleeps, a follower yields the CPU for a while: if the reply comes meanwhile, nobody has to wake it up.
+ *             Before it sleeps, a follower yields the CPU for a while: a reply that comes meanwhile needs no wakeup.
  *
  *                 led   followers        truth
  *                 false none             no thread is inside of the engine
