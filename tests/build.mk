@@ -48,6 +48,7 @@ LDFLAGS_test_svc_bytes := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_prog := -Wl,--wrap=rpcrdma_req_reply_error
 LDFLAGS_test_prog_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_tirpc_svc_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
+LDFLAGS_test_tirpc_clnt_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=free,--wrap=mmap,--wrap=memfd_create,--wrap=rr_local_open
 LDFLAGS_test_cancel_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap
 LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=renameat,--wrap=pwritev2
 LDFLAGS_test_powercut_loss := $(LDFLAGS_test_powercut)
