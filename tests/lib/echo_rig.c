@@ -8,14 +8,18 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,8 +32,19 @@
 #define BYTES_MAX (17u << 20)
 
 static unsigned executed;
+static _Atomic u_int *once; /* of all processes */
 static uint32_t words[4096];
 static u_int nwords;
+
+/* Return: executions so far, of which the first one does not return */
+static u_int execute_once(void)
+{
+	u_int n = ++*once;
+
+	if (n == 1)
+		_exit(0);
+	return n;
+}
 
 static void log_word(u_int word)
 {
@@ -117,6 +132,9 @@ static void dispatch(struct svc_req *q, SVCXPRT *x)
 		break;
 	case ER_DIE:
 		_exit(0);
+	case ER_ONCE:
+		reply_word(x, execute_once());
+		break;
 	case ER_SLOW:
 		svc_getargs(x, (xdrproc_t)xdr_u_int, (char *)&ms);
 		usleep(ms * 1000);
@@ -222,6 +240,12 @@ static int die(struct rpcrdma_task *t)
 	_exit(0);
 }
 
+static int once_only(struct rpcrdma_task *t)
+{
+	*(u_int *)t->res = execute_once();
+	return note(t);
+}
+
 struct late {
 	struct rpcrdma_timer timer;
 	struct rpcrdma_task *task;
@@ -259,6 +283,7 @@ static const struct rpcrdma_proc procs[] = {
 	{ .proc = ER_DIE, .name = "DIE", .handler = die },
 	{ .proc = ER_ADD, .name = "ADD", RPCRDMA_ARGS(xdr_u_int, u_int), .handler = add },
 	{ .proc = ER_LOG, .name = "LOG", RPCRDMA_RES(xdr_er_bytes, struct er_bytes), .handler = get_log, .free_res = true },
+	{ .proc = ER_ONCE, .name = "ONCE", RPCRDMA_RES(xdr_u_int, u_int), .handler = once_only },
 	{ .proc = ER_SLOW, .name = "SLOW", RPCRDMA_ARGS(xdr_u_int, u_int), .handler = slow },
 };
 
@@ -285,6 +310,21 @@ static void run_prog(int out, const char *url)
 
 /* ---- its process ----------------------------------------------------------------------------------- */
 
+/* Returns if it cannot. */
+static void serve(const struct er_rig *r, int out, const char *url, unsigned port)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (r->transport == RPCRDMA_TCP)
+		run_tcp(out, port);
+	else
+		run_prog(out, url);
+}
+
+static unsigned port_of(const struct er_rig *r)
+{
+	return r->transport == RPCRDMA_TCP ? (unsigned)atoi(strrchr(r->url, ':') + 1) : 0;
+}
+
 static void start_at(struct er_rig *r, const char *url, unsigned port)
 {
 	int out[2];
@@ -295,12 +335,8 @@ static void start_at(struct er_rig *r, const char *url, unsigned port)
 	r->pid = fork();
 	assert_true(r->pid >= 0);
 	if (!r->pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(out[0]);
-		if (r->transport == RPCRDMA_TCP)
-			run_tcp(out[1], port);
-		else
-			run_prog(out[1], url);
+		serve(r, out[1], url, port);
 		_exit(5);
 	}
 	close(out[1]);
@@ -316,6 +352,10 @@ void er_start(struct er_rig *r, enum rpcrdma_transport transport)
 	static unsigned serial;
 	char url[sizeof(r->url)];
 
+	if (!once)
+		once = mmap(NULL, sizeof(*once), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(once, MAP_FAILED);
+	*once = 0;
 	*r = (struct er_rig){ .transport = transport };
 	snprintf(url, sizeof(url), "local://%s/echo.%d.%u", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid(), serial++);
 	start_at(r, url, 0);
@@ -324,10 +364,32 @@ void er_start(struct er_rig *r, enum rpcrdma_transport transport)
 void er_restart(struct er_rig *r)
 {
 	char url[sizeof(r->url)];
-	const char *port = strrchr(r->url, ':');
 
 	strcpy(url, r->url);
-	start_at(r, url, r->transport == RPCRDMA_TCP ? (unsigned)atoi(port + 1) : 0);
+	start_at(r, url, port_of(r));
+}
+
+pid_t er_spare(const struct er_rig *r)
+{
+	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, r->pid, 0), .events = POLLIN };
+	pid_t pid;
+
+	assert_true(end.fd >= 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		while (poll(&end, 1, -1) < 1)
+			;
+		serve(r, -1, r->url, port_of(r));
+		_exit(5);
+	}
+	close(end.fd);
+	return pid;
+}
+
+unsigned er_once(void)
+{
+	return *once;
 }
 
 void er_stop(struct er_rig *r)

@@ -29,6 +29,7 @@ enum er_proc {
 	ER_UID,     /* void -> uid of AUTH_SYS, or -1 */
 	ER_ADD,     /* word: appended to the log; no reply */
 	ER_LOG,     /* void -> bytes: the words, in host order */
+	ER_ONCE,    /* void -> er_once(): the first one ends the process */
 };
 
 struct er_bytes {
@@ -56,5 +57,9 @@ void er_start(struct er_rig *r, enum rpcrdma_transport transport);
 void er_restart(struct er_rig *r);
 /** er_stop - kills it, and waits */
 void er_stop(struct er_rig *r);
+/** er_spare - starts a process that serves at the same URL when the service has ended; Return: its pid */
+pid_t er_spare(const struct er_rig *r);
+/** er_once - how often ER_ONCE was executed since er_start(), by any process */
+unsigned er_once(void);
 
 #endif
