@@ -99,6 +99,31 @@ static void many_packets(void **state)
 	image_fini(&i);
 }
 
+/* Calls of a program that leat does not know, with a Read chunk and with a Reply chunk. */
+static void other_program(struct patient *p)
+{
+	if (p->step == STEP_WRITE_CALL || p->step == STEP_LINK_CALL)
+		put_be32(p->said->rpc + 12, 300000);
+}
+
+static void any_program(void **state)
+{
+	struct image i;
+	char *text;
+	int rc;
+
+	(void)state;
+	session_make(other_program, &i);
+	text = image_dump(&i, &lines, &rc, NULL);
+	assert_non_null(strstr(text, "READ[pos=96: 4999+2] send=172 prog=300000 vers=3 proc=7\n"));
+	assert_non_null(strstr(text, "prog=300000 vers=3 proc=7 SUCCESS read=5001/2\n"));
+	assert_non_null(strstr(text, "REPLY[3: 120+4096+4] send=156 prog=300000 vers=3 proc=5\n"));
+	assert_non_null(strstr(text, "RDMA_NOMSG xid=0x4 cred=2 hdr=80 REPLY[3: 120+1004+0] send=80 prog=300000 vers=3 proc=5 "
+				     "SUCCESS written=1124/2\n"));
+	free(text);
+	image_fini(&i);
+}
+
 static size_t removed(struct image *i, unsigned nth)
 {
 	size_t len, at = image_record(i, nth, &len);
@@ -350,6 +375,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hostile),	  cmocka_unit_test(sent_again),
+		cmocka_unit_test(any_program),
 		cmocka_unit_test(many_packets),	  cmocka_unit_test(half_way),
 		cmocka_unit_test(lost_part),	  cmocka_unit_test(snapped),
 		cmocka_unit_test(what_is_said),	  cmocka_unit_test(items),
