@@ -8,7 +8,8 @@
  *     tirpc bulk                results of 1 MiB and 16 MiB: TCP, and local by the table of bulk data
  *     tirpc idle                memory of a service for each of 256 idle clients, after 1 call and after 100
  *
- * ROUNDS (9) and MS (300) of the environment: rounds, in which the kinds take turns, and time of a turn.
+ * ROUNDS (9) and MS (300) of the environment: rounds, in which the kinds take turns, and time of a turn. RDMA: address of an
+ * RDMA device of this host, for a kind more of null and bulk.
  *
  * Operation:  A server process for each kind, a client for each server here. Rates are medians of the rounds, and the
  *             ratio is between medians. A latency is of all calls of a kind.
@@ -76,11 +77,12 @@ static void die(const char *what)
 
 /* ---- servers ---- */
 
-enum kind { UNIX, TCP, LOCAL, SPIN, EVENT, OUR_TCP };
+enum kind { UNIX, TCP, LOCAL, SPIN, EVENT, OUR_TCP, RDMA };
 
 static const char *const kinds[] = {
 	[UNIX] = "UNIX socket", [TCP] = "TCP", [LOCAL] = "local, svc_run()", [SPIN] = "local, rpcrdma_svc_run()",
 	[EVENT] = "local, poll=event", [OUR_TCP] = "TCP of librpcrdma_tirpc",
+	[RDMA] = "RDMA, rpcrdma_svc_run()",
 };
 
 struct server {
@@ -151,6 +153,8 @@ static void url_of(const struct server *s, char *url, size_t bytes)
 {
 	if (s->kind == OUR_TCP)
 		snprintf(url, bytes, "tcp://127.0.0.1:%u", s->port);
+	else if (s->kind == RDMA)
+		snprintf(url, bytes, "rdma://%s:%u", getenv("RDMA"), s->port);
 	else
 		snprintf(url, bytes, "local://%s", s->path);
 }
@@ -159,12 +163,12 @@ static void serve_ours(struct server *s, int ready)
 {
 	const struct rpcrdma_tirpc_attr attr = {
 		.size = sizeof(attr), .bulk = table, .nbulk = ARRAY_SIZE(table),
-		.poll = s->kind == SPIN ? RPCRDMA_POLL_ADAPTIVE : RPCRDMA_POLL_EVENT,
+		.poll = s->kind == SPIN || s->kind == RDMA ? RPCRDMA_POLL_ADAPTIVE : RPCRDMA_POLL_EVENT,
 	};
 	char url[80];
 	int rc;
 
-	if (s->kind == OUR_TCP)
+	if (s->kind == OUR_TCP || s->kind == RDMA)
 		close(listening(s, &s->port)); /* a free one */
 	url_of(s, url, sizeof(url));
 	rc = rpcrdma_svc_create(dispatch, PROG, VERS, url, &attr);
@@ -350,20 +354,21 @@ static void turn_null(struct run *r, uint64_t end, unsigned round)
 
 static void run_null(bool one_cpu)
 {
-	static const enum kind which[] = { UNIX, TCP, LOCAL, SPIN };
+	static const enum kind which[] = { UNIX, TCP, LOCAL, SPIN, RDMA };
+	unsigned n = ARRAY_SIZE(which) - !getenv("RDMA");
 	struct run runs[ARRAY_SIZE(which)] = { 0 };
 
 	pin(0);
-	for (unsigned k = 0; k < ARRAY_SIZE(which); k++) {
+	for (unsigned k = 0; k < n; k++) {
 		start(&runs[k].server, which[k], one_cpu ? 0 : 1);
 		runs[k].clnt = open_client(&runs[k].server, 0);
 		runs[k].ns = calloc(SAMPLES, sizeof(uint64_t));
 		if (!runs[k].ns)
 			die("calloc");
 	}
-	take_turns(runs, ARRAY_SIZE(which), turn_null);
+	take_turns(runs, n, turn_null);
 	printf("NULL, one caller, %s\n", one_cpu ? "both ends on one CPU" : "a CPU for each end");
-	for (unsigned k = 0; k < ARRAY_SIZE(which); k++) {
+	for (unsigned k = 0; k < n; k++) {
 		struct run *r = &runs[k];
 
 		qsort(r->ns, r->n, sizeof(r->ns[0]), compare_times);
@@ -371,7 +376,7 @@ static void run_null(bool one_cpu)
 		       r->rate[0], (double)r->ns[r->n / 2] / 1000, (double)r->ns[r->n * 99 / 100] / 1000,
 		       r->rate[0] / runs[0].rate[0], r->rate[0] / runs[1].rate[0]);
 	}
-	for (unsigned k = 0; k < ARRAY_SIZE(which); k++) {
+	for (unsigned k = 0; k < n; k++) {
 		clnt_destroy(runs[k].clnt);
 		stop(&runs[k].server);
 	}
@@ -471,31 +476,32 @@ static void turn_get(struct run *r, uint64_t end, unsigned round)
 
 static void run_bulk(u_int bytes)
 {
-	static const enum kind which[] = { TCP, SPIN, LOCAL };
+	static const enum kind which[] = { TCP, SPIN, LOCAL, RDMA };
+	unsigned n = ARRAY_SIZE(which) - !getenv("RDMA");
 	struct run runs[ARRAY_SIZE(which)] = { 0 };
 	struct rpcrdma_stats before, after;
 
 	bulk_bytes = bytes;
-	for (unsigned k = 0; k < ARRAY_SIZE(which); k++)
+	for (unsigned k = 0; k < n; k++)
 		start(&runs[k].server, which[k], -1);
 	if (rpcrdma_mem_alloc(rpcrdma_tirpc_domain(), BYTES_MAX, (void **)&target))
 		die("rpcrdma_mem_alloc");
-	for (unsigned k = 0; k < ARRAY_SIZE(which); k++) {
+	for (unsigned k = 0; k < n; k++) {
 		runs[k].clnt = open_client(&runs[k].server, 0);
 		call_get(runs[k].clnt, bytes, target);
 	}
 	rpcrdma_domain_stats(rpcrdma_tirpc_domain(), &before);
-	take_turns(runs, ARRAY_SIZE(which), turn_get);
+	take_turns(runs, n, turn_get);
 	rpcrdma_domain_stats(rpcrdma_tirpc_domain(), &after);
 	printf("results of %u KiB, into memory of rpcrdma_mem_alloc()\n", bytes >> 10);
-	for (unsigned k = 0; k < ARRAY_SIZE(which); k++)
+	for (unsigned k = 0; k < n; k++)
 		printf("  %-26s %8.0f MiB/s  %5.2f x TCP   CPU %6.3f s/GiB  %5.2f x TCP\n", kinds[which[k]], runs[k].rate[0] / (1 << 20),
 		       runs[k].rate[0] / runs[0].rate[0],
 		       (double)runs[k].cpu_ns / NS_PER_S / ((double)runs[k].bytes / (1 << 30)),
 		       ((double)runs[k].cpu_ns / (double)runs[k].bytes) / ((double)runs[0].cpu_ns / (double)runs[0].bytes));
 	printf("  copied by the client: %.2f of each byte\n",
-	       (double)(after.bytes_copied - before.bytes_copied) / (double)(runs[1].bytes + runs[2].bytes));
-	for (unsigned k = 0; k < ARRAY_SIZE(which); k++) {
+	       (double)(after.bytes_copied - before.bytes_copied) / (double)(runs[1].bytes + runs[2].bytes + runs[3].bytes));
+	for (unsigned k = 0; k < n; k++) {
 		clnt_destroy(runs[k].clnt);
 		stop(&runs[k].server);
 	}
