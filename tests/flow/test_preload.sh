@@ -159,6 +159,9 @@ original
 original -c "127.0.0.1 $say local://$work/nobody"
 grep -q "way=local://$work/nobody handles=0 calls=0 failed=0 refused=1: " "$work/err" || fail "no refusal: $(cat "$work/err")"
 original -c "127.0.0.1 ypserv $socket"
+# a handle and a call in one: libtirpc asks rpcbind for the port, and there is none
+RPCRDMA_RUN_REPORT=1 "$RUN_PROGRAM" -- "$work/client" rpc_call 127.0.0.1 "$port" >"$work/out" 2>"$work/err" || :
+grep -q 'way=original handles=0 calls=[12] failed=[12] refused=0$' "$work/err" || fail "rpc_call: $(cat "$work/err")"
 original -c "127.0.0.2.invalid $say $socket"
 "$work/client" clnttcp_create 127.0.0.1 "$port" >/dev/null || fail 'without rpcrdma-run'
 m=$((m + 1))
@@ -223,8 +226,16 @@ echo "127.0.0.1 $say $socket max=64K table=table" >"$work/map" # items of the ta
 RPCRDMA_RUN_REPORT=1 "$RUN_PROGRAM" -c "$work/map" -- "$work/client" clnttcp_create 127.0.0.1 "$port" 1000000 >"$work/out" \
 	2>"$work/err" || fail "with a table: $(cat "$work/err")"
 went "$socket" 1
+# by a symbolic link: its directory has the tables
+mkdir "$work/elsewhere"
+mv "$work/map" "$work/elsewhere"
+ln -s elsewhere/map "$work/map"
+RPCRDMA_RUN_REPORT=1 "$RUN_PROGRAM" -c "$work/map" -- "$work/client" clnttcp_create 127.0.0.1 "$port" 1000000 >"$work/out" \
+	2>"$work/err" || fail "a map by a link: $(cat "$work/err")"
+went "$socket" 1
+rm "$work/map"
 bad 1 'encode|decode' "$RUN_PROGRAM" -m 64K -c "127.0.0.1 $say $socket" -- "$work/client" clnttcp_create 127.0.0.1 "$port" 1000000
-quit 1 1
+quit 2 1
 
 # ---- what is refused ---------------------------------------------------------------------------------------
 
@@ -236,6 +247,7 @@ bad 125 '^rpcrdma-run: -s: "/x" is not a URL' "$RUN_PROGRAM" -s /x -- true
 bad 125 '^rpcrdma-run: -m: "1" is not a size' "$RUN_PROGRAM" -m 1 -- true
 echo '1 1 1' >"$work/table"
 bad 125 "^rpcrdma-run: $work/table:1: a line is PROGRAM VERSION" "$RUN_PROGRAM" -t "$work/table" -- true
+RPCRDMA_RUN_REPORT=here bad 125 '^rpcrdma-run: RPCRDMA_RUN_REPORT: not 1' "$RUN_PROGRAM" true
 bad 127 '^rpcrdma-run: /nonexistent: No such file' "$RUN_PROGRAM" /nonexistent
 bad 126 '^rpcrdma-run: /: Permission denied' "$RUN_PROGRAM" /
 ok "$RUN_PROGRAM" true

@@ -19,7 +19,6 @@
 #include "map.h"
 #include "map_text.h"
 
-#define ETC_RPC "/etc/rpc"
 #define MAX_BYTES_MIN 4096u
 
 int rt_max_parse(const char *text, size_t *ret, char why[RT_WHY_BYTES])

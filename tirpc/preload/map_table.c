@@ -18,7 +18,6 @@
 #include "map.h"
 #include "map_text.h"
 
-#define ETC_RPC "/etc/rpc"
 #define ITEM_MAX 65535u
 
 static bool parse_item(const char *word, uint32_t *ret)

@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "map.h"
 
+#define ETC_RPC "/etc/rpc"
 #define RT_WORDS_MAX 16 /* of a line */
 
 /* A text while it is read line by line */

@@ -448,6 +448,18 @@ static struct kept *find_kept(const char *host, uint32_t prog, uint32_t vers, bo
 	return k;
 }
 
+/* A call that went the original way */
+static void count_call(const char *host, uint32_t prog, uint32_t vers, enum clnt_stat stat)
+{
+	struct rt_tally *t = host && rt_route_concerns(prog) ? rt_tally_get(host, prog, vers, RT_WAY_ORIGINAL) : NULL;
+
+	if (!t)
+		return;
+	rt_tally_add(&t->calls);
+	if (stat != RPC_SUCCESS)
+		rt_tally_add(&t->failed);
+}
+
 REPLACES enum clnt_stat rpc_call(const char *host, const rpcprog_t prog, const rpcvers_t vers, const rpcproc_t proc,
 				 const xdrproc_t xargs, const char *args, const xdrproc_t xres, char *res, const char *nettype)
 {
@@ -460,6 +472,7 @@ REPLACES enum clnt_stat rpc_call(const char *host, const rpcprog_t prog, const r
 	k = host ? find_kept(host, prog, vers, is_datagram_type(nettype)) : NULL;
 	if (!k) {
 		stat = rt_originals()->rpc_call(host, prog, vers, proc, xargs, args, xres, res, nettype);
+		count_call(host, prog, vers, stat);
 		rt_leave();
 		return stat;
 	}

@@ -53,9 +53,16 @@ static int fail(const char *what, const char *why)
 	return -1;
 }
 
+/* Symbolic links stay: a map names its tables from the directory that its user sees. */
 static int absolute(const char *path, char ret[PATH_MAX])
 {
-	return realpath(path, ret) ? 0 : fail(path, strerror(errno));
+	char cwd[PATH_MAX];
+
+	if (*path == '/')
+		return snprintf(ret, PATH_MAX, "%s", path) < PATH_MAX ? 0 : fail(path, strerror(ENAMETOOLONG));
+	if (!getcwd(cwd, sizeof(cwd)))
+		return fail("the working directory", strerror(errno));
+	return snprintf(ret, PATH_MAX, "%s/%s", cwd, path) < PATH_MAX ? 0 : fail(path, strerror(ENAMETOOLONG));
 }
 
 /* A line names its table by an absolute path then. */
@@ -151,6 +158,18 @@ static int find_library(char ret[PATH_MAX])
 	return -1;
 }
 
+static bool has_word(const char *words, const char *word)
+{
+	size_t n;
+
+	for (; *words; words += n + (words[n] != '\0')) {
+		n = strcspn(words, " :");
+		if (n == strlen(word) && !strncmp(words, word, n))
+			return true;
+	}
+	return false;
+}
+
 static int preload(void)
 {
 	const char *old = getenv("LD_PRELOAD");
@@ -162,7 +181,7 @@ static int preload(void)
 		return -1;
 	if (!old || !*old)
 		return setenv("LD_PRELOAD", library, 1);
-	if (strstr(old, library))
+	if (has_word(old, library))
 		return 0;
 	if (asprintf(&value, "%s:%s", library, old) < 0)
 		return -1;
@@ -177,8 +196,20 @@ static int set(const char *name, const char *value)
 	return *value ? setenv(name, value, 1) : unsetenv(name);
 }
 
+/* The library runs inside of other programs: it says nothing about what it cannot use. */
+static int check_report(void)
+{
+	const char *to = getenv(RT_ENV_REPORT);
+
+	if (!to || !*to || !strcmp(to, "0") || !strcmp(to, "1") || *to == '/')
+		return 0;
+	return fail(RT_ENV_REPORT, "not 1 (standard error) and not the absolute path of a file");
+}
+
 static int set_all(const struct settings *s)
 {
+	if (check_report())
+		return -1;
 	if (set(RT_ENV_MAP, s->map) || set(RT_ENV_URLS, s->urls) || set(RT_ENV_MAX, s->max) || set(RT_ENV_TABLE, s->table))
 		return fail("the environment", strerror(errno));
 	return preload();
