@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -421,6 +422,64 @@ static void memory_is_bounded(void **state)
 	assert_true(after.mem_pinned <= after.mem_limit + 16 * 65536);
 }
 
+#define LONG_CALLS 17
+
+static pthread_barrier_t all_encoded;
+static sem_t one_encoded;
+
+static bool_t xdr_put_and_meet(XDR *x, struct put *p)
+{
+	bool_t ok = xdr_put(x, p);
+
+	sem_post(&one_encoded);
+	pthread_barrier_wait(&all_encoded);
+	return ok;
+}
+
+/* Of results of any length, for the client. */
+static bool_t xdr_sum(XDR *x, u_int *sum)
+{
+	return xdr_u_int(x, sum);
+}
+
+static void *puts_long(void *arg)
+{
+	char name[] = "name";
+	struct put p = { .name = name, .n = *(u_int *)arg, .data = calloc(1, *(u_int *)arg) };
+	u_int sum = 0;
+
+	wrong += clnt_call(clnt, PUT, (xdrproc_t)xdr_put_and_meet, &p, (xdrproc_t)xdr_sum, &sum, plenty) != RPC_SUCCESS;
+	wrong += sum != sum_of(&p);
+	free(p.data);
+	return NULL;
+}
+
+/* Arguments use all memory, and each call still needs room for its results: none keeps what it has while it waits. */
+static void long_calls_do_not_lock_up(void **state)
+{
+	CLIENT *with_table = clnt;
+	pthread_t thread[LONG_CALLS];
+	u_int n[LONG_CALLS];
+
+	clnt = client_at(*(unsigned *)*state, NULL, 0);
+	assert_non_null(clnt);
+	wrong = 0;
+	assert_int_equal(pthread_barrier_init(&all_encoded, NULL, LONG_CALLS), 0);
+	assert_int_equal(sem_init(&one_encoded, 0, 0), 0);
+	for (size_t i = 0; i < LONG_CALLS; i++) {
+		n[i] = i ? (u_int)MAX_BYTES - 16 : 100000; /* the first one leaves less than one room */
+		assert_int_equal(pthread_create(&thread[i], NULL, puts_long, &n[i]), 0);
+		assert_int_equal(sem_wait(&one_encoded), 0);
+	}
+	for (size_t i = 0; i < LONG_CALLS; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(wrong, 0);
+	pthread_barrier_destroy(&all_encoded);
+	sem_destroy(&one_encoded);
+	clnt_destroy(clnt);
+	clnt = with_table;
+}
+
 /* Calls that timed out hold memory that their late replies may reach. When it is short, it comes back. */
 static void memory_comes_back(void **state)
 {
@@ -462,7 +521,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		EACH(long_results), EACH(long_args), EACH(bulk_args), EACH(bulk_results), EACH(preset_memory), EACH(preset_too_short),
-		EACH(memory_is_bounded), AT(memory_comes_back, local), AT(memory_comes_back, tcp),
+		EACH(memory_is_bounded), AT(long_calls_do_not_lock_up, local), AT(memory_comes_back, local), AT(memory_comes_back, tcp),
 		AT(other_handle_gets_memory_back, local), AT(other_handle_gets_memory_back, tcp),
 	};
 

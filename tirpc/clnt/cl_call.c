@@ -48,23 +48,6 @@ static uint32_t to_ms(const struct timeval *t)
 	return ms > UINT32_MAX ? 0 : (uint32_t)ms; /* 49 days: no deadline */
 }
 
-/* @waits: the thread waits for the reply, so its bulk item need not be copied. */
-static enum clnt_stat encode_args(struct rt_call *c, xdrproc_t xargs, void *args, bool waits, struct rt_outcome *o)
-{
-	struct rt_handle *h = c->handle;
-	bool_t ok;
-
-	rt_enc_init(&c->enc, c->small, h->inline_bytes, h->max_bytes, NULL, NULL);
-	if (c->row && c->row->args && waits)
-		rt_enc_want_bulk(&c->enc, c->row->args, c->row->threshold);
-	ok = AUTH_WRAP(h->client.cl_auth, &c->enc.xdr, xargs, args);
-	if (ok && !c->enc.err && !c->enc.pad)
-		return RPC_SUCCESS;
-	return rt_cl_fail(o, RPC_CANTENCODEARGS, c->enc.err,
-			  c->enc.err == -EMSGSIZE ? "the arguments are longer than max_bytes of the handle" :
-			  c->enc.err ? "no memory for the arguments" : "a filter of the arguments refused");
-}
-
 enum clnt_stat rt_cl_exchange(struct rt_call *c, struct rt_outcome *o)
 {
 	enum clnt_stat stat;
@@ -123,7 +106,7 @@ static enum clnt_stat make_call(struct rt_call *c, xdrproc_t xargs, void *args, 
 				const struct timeval *wait, struct rt_outcome *o)
 {
 	bool waits = !is_zero(wait);
-	enum clnt_stat stat = encode_args(c, xargs ? xargs : RT_XDR_VOID, args, waits, o);
+	enum clnt_stat stat = rt_cl_encode(c, xargs ? xargs : RT_XDR_VOID, args, waits, o);
 
 	if (!stat)
 		stat = rt_cl_room(c, waits ? xres : NULL, res, get_until(wait), o);

@@ -49,7 +49,7 @@ static bool release(struct rt_call *c)
 {
 	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) > 1)
 		return true;
-	rt_enc_fini(&c->enc);
+	rt_cl_args_free(c);
 	rt_mem_put(c->mem);
 	c->mem = NULL;
 	return false;

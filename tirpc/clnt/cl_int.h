@@ -61,11 +61,13 @@ struct rt_call {
 	char why[160];
 
 	struct rt_enc enc;         /* arguments */
+	struct rt_mem *args_mem;   /* ... their memory, if it is registered; NULL */
+	struct rpcrdma_ready ready; /* ... for the transport */
+	struct iovec args, item;   /* ... of ready */
 	struct rpcrdma_cred cred;
 	struct rpcrdma_auth auth_cred, auth_verf;
 	uint32_t auth[RT_AUTH_SYS_WORDS];
 	const struct rpcrdma_bulk *row; /* of the table; NULL */
-	struct iovec bulk;         /* item of the arguments that is not in enc; 0: none */
 
 	struct rpcrdma_verf verf;  /* of the reply */
 	struct rpcrdma_status status;
@@ -134,6 +136,20 @@ enum clnt_stat rt_cl_exchange(struct rt_call *c, struct rt_outcome *o);
 /** rt_cl_call - makes a call, as clnt_call() */
 enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *args, xdrproc_t xres, void *res,
 			  struct timeval timeout);
+
+/* ---- cl_args.c ---- */
+
+/** rt_cl_encode - encodes the arguments of a call
+ * @waits: the thread waits for the reply, so the bulk item need not be copied
+ *
+ * Return: RPC_SUCCESS, or RPC_CANTENCODEARGS; sets the outcome then */
+enum clnt_stat rt_cl_encode(struct rt_call *c, xdrproc_t xargs, void *args, bool waits, struct rt_outcome *o);
+/** rt_cl_args - the encoded arguments, for the transport */
+const struct rpcrdma_ready *rt_cl_args(struct rt_call *c);
+/** rt_cl_args_to_heap - gives registered memory of the arguments back, before a wait for more; Return: 0 or -ENOMEM */
+must_check int rt_cl_args_to_heap(struct rt_call *c);
+/** rt_cl_args_free - frees the memory of the arguments */
+void rt_cl_args_free(struct rt_call *c);
 
 /* ---- cl_calls.c ---- */
 

@@ -67,6 +67,8 @@ static int get_memory(struct rt_call *c, size_t bytes, uint64_t until_ns)
 	if (rc != -ETIMEDOUT)
 		return rc;
 	rt_cl_reclaim();
+	if (rt_cl_args_to_heap(c))
+		return -ENOMEM;
 	rc = rt_mem_get(bytes, c->call.deadline_ms ? until_ns : UINT64_MAX, &c->mem);
 	now = clock_now_ns();
 	if (c->call.deadline_ms)

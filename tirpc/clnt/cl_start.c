@@ -10,19 +10,6 @@
  */
 #include "cl_int.h"
 
-/* The transport adds the bulk item and its length word. */
-static bool_t put_args(XDR *x, struct rt_call *c)
-{
-	const struct rt_enc *e = &c->enc;
-	struct rpcrdma_payload item = { .length = e->bulk.bytes, .iov = &c->bulk, .iovcnt = 1 };
-	size_t first = e->bulk.base ? e->bulk.pos - 4 : e->len;
-
-	if (!XDR_PUTBYTES(x, (const char *)e->buf, (u_int)first))
-		return FALSE;
-	return !e->bulk.base || (rpcrdma_xdr_payload(x, &item, item.length) &&
-				 XDR_PUTBYTES(x, (const char *)e->buf + e->bulk.pos, (u_int)(e->len - e->bulk.pos)));
-}
-
 static void on_released(struct rpcrdma_room *room)
 {
 	struct rt_call *c = container_of(room, struct rt_call, room);
@@ -46,14 +33,12 @@ void rt_cl_start(struct rt_call *c)
 	call->cred = &c->cred;
 	call->verf = &c->verf;
 	call->status = &c->status;
-	call->encode = (xdrproc_t)put_args;
-	call->args = c;
+	call->ready = rt_cl_args(c);
 	call->room = &c->room;
 	call->sink = c->sink.iov_len ? &c->sink : NULL;
 	call->sinkcnt = c->sink.iov_len > 0;
 	call->done = on_done;
 	c->room.released = on_released;
-	c->bulk = (struct iovec){ (void *)(uintptr_t)c->enc.bulk.base, c->enc.bulk.bytes };
 	rt_cl_batch_tend(h);
 	if (h->copied)
 		rpcrdma_count_copied(h->engine, atomic_exchange(&h->copied, 0));
