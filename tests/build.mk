@@ -62,6 +62,7 @@ LDFLAGS_test_window := -Wl,--wrap=rr_ep_post
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_man_options := $(O)/libtools.a
 LDFLAGS_test_mem_kind := -Wl,--wrap=ibv_reg_dmabuf_mr
+LDFLAGS_test_verbs_addr := -Wl,--wrap=rdma_bind_addr
 LDFLAGS_test_verbs_events := -Wl,--wrap=rdma_get_cm_event,--wrap=rdma_ack_cm_event,--wrap=rdma_destroy_id,--wrap=ibv_modify_qp,--wrap=ibv_destroy_qp,--wrap=ibv_destroy_cq,--wrap=ibv_create_comp_channel,--wrap=ibv_destroy_comp_channel
 LDFLAGS_test_leat_umount := -Wl,--wrap=rpcrdma_engine_post
 LDFLAGS_test_store_cached := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=msync

@@ -24,10 +24,7 @@
 
 #include "base/clock.h"
 #include "clnt_tcp.h"
-
-/* Servers trust calls from reserved ports as sent by root; ports below 665 are well-known services. */
-#define PORT_LOW 665u
-#define PORT_HIGH 1023u
+#include "resv_ports.h"
 
 static void tcp_free(struct rr_tclnt *t)
 {
@@ -146,14 +143,15 @@ static int start_connect(const struct addrinfo *ai, unsigned port, int *ret_fd)
  * this server; otherwise from any port. */
 static int connect_to(const struct addrinfo *ai, int *ret_fd)
 {
-	unsigned n = PORT_HIGH - PORT_LOW + 1;
-	unsigned start = (unsigned)(clock_now_ns() / NS_PER_US % n); /* any, but not in order */
-	int rc = -EADDRINUSE;
+	struct rr_resv_ports ports;
+	unsigned port;
+	int rc;
 
-	for (unsigned i = 0; i < n && (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL); i++)
-		rc = start_connect(ai, PORT_LOW + (start + i) % n, ret_fd);
-	if (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL)
-		rc = start_connect(ai, 0, ret_fd);
+	rr_resv_ports_init(&ports, clock_now_ns());
+	do {
+		port = rr_resv_ports_next(&ports); /* in the end 0: any */
+		rc = start_connect(ai, port, ret_fd);
+	} while (port && (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL));
 	return rc;
 }
 

@@ -6,6 +6,8 @@
  * Operation:  An address of this host belongs to the device that librdmacm binds an identifier to.
  *             For a peer's address a connected datagram socket, which sends nothing, shows the source
  *             address that the kernel's routes select; the device is that of the source address.
+ *             A requester has a reserved port, which some servers require, if it may. The wildcard address leaves the
+ *             device to the route.
  * Memory:     None.
  * Threads:    Any. Resolving a name blocks; a literal address does not.
  * Errors:     -errno; -ENXIO if no RDMA device has the address.
@@ -17,6 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "resv_ports.h"
 #include "verbs_int.h"
 
 /** rr_verbs_addr_parse - parses "host:port" or "[v6]:port"; a literal address is not resolved
@@ -90,6 +94,40 @@ static int source_of(struct sockaddr_storage *ss)
 		rc = -errno;
 	close(fd);
 	return rc;
+}
+
+static bool is_linklocal(const struct sockaddr_storage *ss)
+{
+	return ss->ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)ss)->sin6_addr);
+}
+
+/** rr_verbs_bind_resv - binds to a reserved port for dialling @peer, if the process is allowed to and one is free
+ *
+ * Otherwise @id stays unbound, and gets any port when it is resolved. A port belongs to one connection of the host:
+ * the kernel reports one in use as EADDRNOTAVAIL, because a wildcard address is involved. Bound to the wildcard address,
+ * @id would lose the interface of a link-local peer, so it is then bound to the source address.
+ */
+void rr_verbs_bind_resv(struct rdma_cm_id *id, const struct sockaddr_storage *peer)
+{
+	struct sockaddr_storage ss = { .ss_family = peer->ss_family };
+	struct rr_resv_ports ports;
+	uint16_t port;
+	int rc;
+
+	if (is_linklocal(peer)) {
+		ss = *peer;
+		if (source_of(&ss))
+			return;
+	}
+	rr_resv_ports_init(&ports, clock_now_ns());
+	do {
+		port = rr_resv_ports_next(&ports);
+		if (!port)
+			return;
+		*port_of(&ss) = htons(port);
+		rc = rdma_bind_addr(id, (struct sockaddr *)&ss);
+	} while (rc && (errno == EADDRINUSE || errno == EADDRNOTAVAIL));
 }
 
 static int device_that_has(struct sockaddr_storage *ss, char *device, size_t cap)

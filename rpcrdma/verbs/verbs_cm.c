@@ -4,7 +4,8 @@
  * verbs_cm.c - the verbs fabric's connection manager, using librdmacm
  *
  * Operation:  active                                   passive
- *             qp_dial: resolve address, then route     listen
+ *             qp_dial: reserved port; resolve          listen
+ *             address, then route
  *             ROUTED
  *             qp_connect: rdma_connect       ----->    REQUEST
  *             ESTABLISHED                    <-----    qp_accept: rdma_accept
@@ -204,6 +205,7 @@ int rr_verbs_qp_dial(struct rr_cm *base, const char *addr, struct rr_trust *trus
 	}
 	qp->phase = PHASE_RESOLVING;
 	list_add_tail(&cm->qps, &qp->cm_node);
+	rr_verbs_bind_resv(id, &ss);
 	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&ss, RESOLVE_MS)) {
 		rc = verbs_err(errno);
 		rr_verbs_qp_destroy(&qp->base);

@@ -260,6 +260,7 @@ void rr_verbs_mutex_init(pthread_mutex_t *m);
 /* verbs_addr.c */
 int rr_verbs_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ret);
 bool rr_verbs_addr_is_any(const struct sockaddr_storage *ss);
+void rr_verbs_bind_resv(struct rdma_cm_id *id, const struct sockaddr_storage *peer);
 
 /* verbs_events.c */
 int rr_verbs_events_start(struct verbs_fabric *f);

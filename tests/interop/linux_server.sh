@@ -3,8 +3,8 @@
 # Copyright (c) 2026 The leat authors
 #
 # linux_server.sh - leat on Linux's own NFS server, over RDMA (MOUNT by way of rpcbind) and over TCP:
-# trees, every awkward length, pieces, long calls, large directories, sizes of messages on both sides,
-# a server that is started again under readers and writers, and files that are gone or not available
+# an export for reserved ports, trees, every awkward length, pieces, long calls, large directories, sizes of messages on
+# both sides, a server that is started again under readers and writers, and files that are gone or not available
 
 set -u
 cd "$(dirname "$0")/../.." || exit
@@ -51,7 +51,9 @@ more_reads() { # COUNT MORE: READs answered
 }
 
 section 'starting knfsd'
+mkdir -p /run/secure
 echo '/run/export *(rw,no_root_squash,insecure,no_subtree_check,fsid=1)' >/etc/exports
+echo '/run/secure *(rw,no_root_squash,secure,no_subtree_check,fsid=2)' >>/etc/exports
 rpcbind -w
 modprobe nfsd
 mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
@@ -59,6 +61,15 @@ exportfs -ra
 ok 'knfsd' knfsd_up 1048576
 rpc.mountd -p 20048
 ok 'it listens on RDMA' grep -q 'rdma 20049' /proc/fs/nfsd/portlist
+
+section 'an export for reserved ports'
+for way in rdma tcp; do
+	url=$way://$addr/run/secure
+	ok "file in, $way" timeout 100 "$LEAT" put "$work/lengths/len-65537" "$url/$way"
+	ok "its content, $way" cmp "$work/lengths/len-65537" "/run/secure/$way"
+	bad "as another user, $way" timeout 100 setpriv --reuid 65534 --regid 65534 --clear-groups "$LEAT" cat "$url/$way"
+	said "why not, $way" 'port below 1024'
+done
 
 for url in "rdma://$addr/run/export" "tcp://$addr/run/export"; do
 	way=${url%%:*}
