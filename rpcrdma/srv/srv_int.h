@@ -3,7 +3,8 @@
  *
  * srv_int.h - internal structures and functions of the responder: connections and requests
  *
- * Operation:  srv.c      listeners, life cycle of a connection, public functions
+ * Operation:  srv.c      listeners, life cycle of a connection
+ *             srv_req.c  requests between the transport and the service
  *             srv_recv.c receives a message: check, parse, deliver it to the service
  *             srv_long.c pulls a call that is longer than its message
  *             srv_rw.c   pull, place, sink: moves payload between buffers and the peer's memory
@@ -207,6 +208,8 @@ void rr_svc_leave(struct rr_client *client, bool going);
  */
 void rr_svc_refused(const struct rr_svc *svc, const struct rpcrdma_peer *peer, int err);
 void rr_svc_put(struct rr_svc *svc);
+
+/* srv_req.c */
 
 /** rr_req_init - initialises a request for the service
  *
