@@ -270,6 +270,42 @@ static int slow(struct rpcrdma_task *t)
 	return RPCRDMA_PENDING;
 }
 
+static struct rpcrdma_task *held[8];
+
+static int hold(struct rpcrdma_task *t)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(held); i++)
+		if (!held[i]) {
+			held[i] = t;
+			return RPCRDMA_PENDING;
+		}
+	return -EIO;
+}
+
+static int release(struct rpcrdma_task *t)
+{
+	u_int word = *(u_int *)t->args;
+
+	for (size_t i = 0; i < ARRAY_SIZE(held); i++)
+		if (held[i] && *(u_int *)held[i]->args == word) {
+			*(u_int *)held[i]->res = word;
+			(void)rpcrdma_task_finish(held[i], 0);
+			held[i] = NULL;
+			return 0;
+		}
+	return -EIO;
+}
+
+static int count_held(struct rpcrdma_task *t)
+{
+	u_int n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(held); i++)
+		n += held[i] != NULL;
+	*(u_int *)t->res = n;
+	return 0;
+}
+
 static const struct rpcrdma_proc procs[] = {
 	{ .proc = ER_ECHO, .name = "ECHO", RPCRDMA_ARGS(xdr_er_bytes, struct er_bytes),
 	  RPCRDMA_RES(xdr_er_bytes, struct er_bytes), .handler = echo, .free_res = true },
@@ -283,6 +319,9 @@ static const struct rpcrdma_proc procs[] = {
 	{ .proc = ER_DIE, .name = "DIE", .handler = die },
 	{ .proc = ER_ADD, .name = "ADD", RPCRDMA_ARGS(xdr_u_int, u_int), .handler = add },
 	{ .proc = ER_LOG, .name = "LOG", RPCRDMA_RES(xdr_er_bytes, struct er_bytes), .handler = get_log, .free_res = true },
+	{ .proc = ER_HOLD, .name = "HOLD", RPCRDMA_ARGS(xdr_u_int, u_int), RPCRDMA_RES(xdr_u_int, u_int), .handler = hold },
+	{ .proc = ER_RELEASE, .name = "RELEASE", RPCRDMA_ARGS(xdr_u_int, u_int), .handler = release },
+	{ .proc = ER_HELD, .name = "HELD", RPCRDMA_RES(xdr_u_int, u_int), .handler = count_held },
 	{ .proc = ER_ONCE, .name = "ONCE", RPCRDMA_RES(xdr_u_int, u_int), .handler = once_only },
 	{ .proc = ER_SLOW, .name = "SLOW", RPCRDMA_ARGS(xdr_u_int, u_int), .handler = slow },
 };

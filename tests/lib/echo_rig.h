@@ -29,6 +29,9 @@ enum er_proc {
 	ER_UID,     /* void -> uid of AUTH_SYS, or -1 */
 	ER_ADD,     /* word: appended to the log; no reply */
 	ER_LOG,     /* void -> bytes: the words, in host order */
+	ER_HOLD,    /* word -> the same, when it is released; not over TCP, as are the next two */
+	ER_RELEASE, /* word: of a call that is held */
+	ER_HELD,    /* void -> calls that are held */
 	ER_ONCE,    /* void -> er_once(): the first one ends the process */
 };
 
