@@ -28,8 +28,9 @@
 #define MAX_BYTES ((size_t)4 * MIB)
 #define DATA_MAX (8u * MIB)
 #define TAG 0x7a6
+#define LATE_BYTES 100000u
 
-enum proc { FILL = RIG_OWN, GET, PUT, NEVER };
+enum proc { FILL = RIG_OWN, GET, PUT, NEVER, LATE, RELEASE };
 
 /* Results: the data is item 2. */
 struct got {
@@ -76,8 +77,23 @@ static u_int sum_of(const struct put *p)
 	return sum;
 }
 
+/* Replies to the call that is held. Return: is there one? */
+static u_int release(struct svc_req **held)
+{
+	char etag[] = "late";
+	struct got g = { .status = 0, .etag = etag, .n = LATE_BYTES, .data = mem, .tag = TAG };
+
+	if (!*held)
+		return 0;
+	svc_sendreply((*held)->rq_xprt, (xdrproc_t)xdr_got, (char *)&g);
+	rpcrdma_svc_release(*held);
+	*held = NULL;
+	return 1;
+}
+
 static void dispatch(struct svc_req *q, SVCXPRT *x)
 {
+	static struct svc_req *held;
 	char etag[] = "etag";
 	struct put p = { 0 };
 	u_int n = 0;
@@ -108,6 +124,13 @@ static void dispatch(struct svc_req *q, SVCXPRT *x)
 		break;
 	case NEVER:
 		break;
+	case LATE:
+		held = rpcrdma_svc_detach(q);
+		break;
+	case RELEASE:
+		n = release(&held);
+		svc_sendreply(x, (xdrproc_t)xdr_u_int, (char *)&n);
+		break;
 	default:
 		rig_dispatch(q, x);
 	}
@@ -115,6 +138,7 @@ static void dispatch(struct svc_req *q, SVCXPRT *x)
 
 static const struct rpcrdma_bulk rows[] = {
 	{ RIG_PROG, RIG_VERS, GET, .results = 2, .data_max = DATA_MAX, .reply_max = 256 },
+	{ RIG_PROG, RIG_VERS, LATE, .results = 2, .data_max = DATA_MAX, .reply_max = 256 },
 	{ RIG_PROG, RIG_VERS, PUT, .args = 2 },
 };
 
@@ -495,6 +519,92 @@ static void memory_comes_back(void **state)
 	fill_is(MIB);
 }
 
+static uint64_t mem_used(void)
+{
+	struct rpcrdma_tirpc_stats s;
+
+	rpcrdma_tirpc_stats(&s);
+	return s.mem_used;
+}
+
+static void release_late(CLIENT *c)
+{
+	u_int n = 0;
+
+	while (!n) /* until the call has reached the service */
+		assert_int_equal(clnt_call(c, RELEASE, (xdrproc_t)xdr_rig_void, NULL, (xdrproc_t)xdr_u_int, &n, plenty), RPC_SUCCESS);
+}
+
+/* No other call gets the memory of one that timed out, before its late reply or the end of the connection. */
+static void memory_stays_with_a_call(void **state)
+{
+	const struct timeval soon = { 0, 2000 };
+	CLIENT *with_table = clnt;
+
+	if (getenv("LEAT_TEST_CREDITS")) {
+		print_message("skipped: the call has the only credit, so the connection is replaced\n");
+		skip();
+	}
+	for (int i = 0; i < 2; i++) {
+		CLIENT *other = client_at(*(unsigned *)*state, NULL, 0);
+		struct got g = { 0 };
+
+		clnt = client_at(*(unsigned *)*state, NULL, 0);
+		assert_true(clnt && other);
+		fill_is(10); /* before the first reply there is one credit */
+		assert_int_equal(mem_used(), 0);
+		assert_int_equal(clnt_call(clnt, LATE, (xdrproc_t)xdr_rig_void, NULL, (xdrproc_t)xdr_got, &g, soon), RPC_TIMEDOUT);
+		assert_int_equal(mem_used(), MAX_BYTES);
+		if (i) {
+			clnt_destroy(clnt);
+			assert_int_equal(mem_used(), 0);
+			release_late(other);
+		} else {
+			fill_is(MIB);
+			assert_int_equal(mem_used(), MAX_BYTES);
+			release_late(other);
+			fill_is(MIB); /* comes after the late reply */
+			assert_int_equal(mem_used(), 0);
+			clnt_destroy(clnt);
+		}
+		clnt_destroy(other);
+	}
+	clnt = with_table;
+}
+
+/* The late reply does not reach the caller's memory. */
+static void late_reply_writes_nothing(void **state)
+{
+	const struct timeval soon = { 0, 2000 };
+	CLIENT *other = client_at(*(unsigned *)*state, rows, ARRAY_SIZE(rows));
+	char etag[104] = "e";
+	struct got g = { .etag = etag };
+	void *pinned;
+
+	assert_non_null(other);
+	assert_int_equal(rpcrdma_mem_alloc(rpcrdma_tirpc_domain(), 2 * LATE_BYTES, &pinned), 0);
+	for (int i = 0; i < 3; i++) {
+		char *heap = malloc(LATE_BYTES);
+
+		assert_non_null(heap);
+		g.data = i % 2 ? heap : pinned;
+		g.n = LATE_BYTES;
+		memset(g.data, 'x', LATE_BYTES);
+		assert_int_equal(clnt_call(clnt, LATE, (xdrproc_t)xdr_rig_void, NULL, (xdrproc_t)xdr_got, &g, soon), RPC_TIMEDOUT);
+		release_late(other);
+		for (u_int k = 0; k < LATE_BYTES; k++)
+			if (g.data[k] != 'x')
+				fail_msg("byte %u was written", k);
+		free(heap);
+		clnt_destroy(clnt); /* the connection may be lost: the service could not write */
+		clnt = client_at(*(unsigned *)*state, rows, ARRAY_SIZE(rows));
+		assert_non_null(clnt);
+		fill_is(10);
+	}
+	rpcrdma_mem_free(rpcrdma_tirpc_domain(), pinned);
+	clnt_destroy(other);
+}
+
 static void other_handle_gets_memory_back(void **state)
 {
 	const struct timeval soon = { 0, 2000 };
@@ -523,6 +633,7 @@ int main(void)
 		EACH(long_results), EACH(long_args), EACH(bulk_args), EACH(bulk_results), EACH(preset_memory), EACH(preset_too_short),
 		EACH(memory_is_bounded), AT(long_calls_do_not_lock_up, local), AT(memory_comes_back, local), AT(memory_comes_back, tcp),
 		AT(other_handle_gets_memory_back, local), AT(other_handle_gets_memory_back, tcp),
+		AT(memory_stays_with_a_call, local), AT(memory_stays_with_a_call, no_table), EACH(late_reply_writes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, start_service, stop_service);
