@@ -31,7 +31,8 @@
 
 enum { GET = RIG_OWN, PUT };
 
-/* All results need a segment of one size (cl_mem.c), so that one serves all calls, whichever comes first. */
+/* All results need a segment of one size (cl_mem.c), so that one serves all calls, whichever comes first. Long arguments need
+ * one of another size. */
 #define ITEM_BYTES 20000u
 #define LONG_BYTES 100000u
 #define TRIES 3
