@@ -38,7 +38,7 @@ static int grow(struct rt_enc *e, size_t bytes)
 	struct rt_call *c = e->ctx;
 	struct rt_mem *m;
 
-	if (e->heap || rt_mem_get(MIN(MAX(bytes, GROWTH * e->cap), MAX(bytes, e->max)), 0, &m)) {
+	if (e->heap || rt_mem_get(MIN(MAX(bytes, GROWTH * e->cap), MAX(bytes, e->max)), &c->handle->attr.addr, 0, &m)) {
 		int rc = rt_enc_grow_heap(e, bytes);
 
 		if (!rc)

@@ -4,8 +4,9 @@
  * cl_mem.c - memory that peers access for calls of all CLIENTs of a process: bounded, and registered once
  *
  * Operation:  A segment is memory of rpcrdma_mem_alloc(). A segment that is returned is kept, and serves the next call
- *             that needs as much, but at most twice as much as that call needs. Kept segments are freed, oldest first,
- *             when another size needs their share of the limit.
+ *             to the same server that needs as much, but at most twice as much as that call needs. A server keeps access
+ *             to what it has got (over the local fabric even after the connection), so no call to another one uses it.
+ *             Kept segments are freed, oldest first, when others need their share of the limit.
  *
  *             A call gets all that it needs at once, so calls that hold memory never wait for more. Calls wait in order:
  *             a small one does not overtake a large one, which would starve.
@@ -114,12 +115,17 @@ static int wait_turn(size_t bytes, uint64_t until_ns)
 	return w.granted ? 0 : -ETIMEDOUT;
 }
 
-static struct rt_mem *find_kept(size_t bytes)
+static bool is_same_server(const struct rpcrdma_addr *a, const struct rpcrdma_addr *b)
+{
+	return a->transport == b->transport && a->port == b->port && !strcmp(a->host, b->host);
+}
+
+static struct rt_mem *find_kept(size_t bytes, const struct rpcrdma_addr *server)
 {
 	list_for_each(node, &kept) {
 		struct rt_mem *m = list_entry(node, struct rt_mem, link);
 
-		if (m->bytes >= bytes && m->bytes / 2 <= bytes) {
+		if (m->bytes >= bytes && m->bytes / 2 <= bytes && is_same_server(&m->server, server)) {
 			list_del(&m->link);
 			return m;
 		}
@@ -163,7 +169,7 @@ static struct rt_mem *alloc_segment(size_t bytes)
 	return NULL;
 }
 
-int rt_mem_get(size_t bytes, uint64_t until_ns, struct rt_mem **ret)
+int rt_mem_get(size_t bytes, const struct rpcrdma_addr *server, uint64_t until_ns, struct rt_mem **ret)
 {
 	size_t whole = segment_bytes(bytes);
 	struct list old = LIST_INIT(old), *node;
@@ -178,7 +184,7 @@ int rt_mem_get(size_t bytes, uint64_t until_ns, struct rt_mem **ret)
 	else
 		stats.mem_used += bytes;
 	if (!rc) {
-		m = find_kept(whole);
+		m = find_kept(whole, server);
 		if (!m) {
 			evict(whole, &old);
 			stats.mem_pinned += whole;
@@ -193,6 +199,7 @@ int rt_mem_get(size_t bytes, uint64_t until_ns, struct rt_mem **ret)
 		m = alloc_segment(whole);
 	if (m) {
 		m->charged = bytes;
+		m->server = *server;
 		*ret = m;
 		return 0;
 	}

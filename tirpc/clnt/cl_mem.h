@@ -12,12 +12,14 @@
 
 #include "base/list.h"
 #include "base/util.h"
+#include "rpcrdma_addr.h"
 
 /* A segment. */
 struct rt_mem {
 	void *addr;       /* page-aligned */
 	size_t bytes;     /* at least what was asked for and RT_MEM_HEAD */
 	size_t charged;   /* part of the limit */
+	struct rpcrdma_addr server; /* whose calls it is for: no other server has access to it */
 	struct list link;
 };
 
@@ -26,12 +28,12 @@ struct rt_mem {
 /** rt_mem_limit - raises the limit to @bytes, and to @least: for one call; before the first rt_mem_get(); any thread */
 void rt_mem_limit(size_t bytes, size_t least);
 
-/** rt_mem_get - gets a segment for a message of @bytes; waits in order while the limit is reached; any thread
+/** rt_mem_get - gets a segment for a message of @bytes to or from @server; waits in order while the limit is reached; any thread
  * @until_ns: when to give up; UINT64_MAX: never; 0: at once
  *
  * Return: 0; -EMSGSIZE: more than the limit; -ETIMEDOUT; -ENOMEM.
  */
-must_check int rt_mem_get(size_t bytes, uint64_t until_ns, struct rt_mem **ret);
+must_check int rt_mem_get(size_t bytes, const struct rpcrdma_addr *server, uint64_t until_ns, struct rt_mem **ret);
 
 /** rt_mem_put - returns a segment, which is kept for the next call; any thread. NULL is fine. */
 void rt_mem_put(struct rt_mem *m);

@@ -61,7 +61,8 @@ static size_t find_item(struct rt_call *c, xdrproc_t xres, const void *res)
 /* The wait is part of the call's time-out. Return: as rt_mem_get() */
 static int get_memory(struct rt_call *c, size_t bytes, uint64_t until_ns)
 {
-	int rc = rt_mem_get(bytes, 0, &c->mem);
+	const struct rpcrdma_addr *server = &c->handle->attr.addr;
+	int rc = rt_mem_get(bytes, server, 0, &c->mem);
 	uint64_t now;
 
 	if (rc != -ETIMEDOUT)
@@ -69,7 +70,7 @@ static int get_memory(struct rt_call *c, size_t bytes, uint64_t until_ns)
 	rt_cl_reclaim();
 	if (rt_cl_args_to_heap(c))
 		return -ENOMEM;
-	rc = rt_mem_get(bytes, c->call.deadline_ms ? until_ns : UINT64_MAX, &c->mem);
+	rc = rt_mem_get(bytes, server, c->call.deadline_ms ? until_ns : UINT64_MAX, &c->mem);
 	now = clock_now_ns();
 	if (c->call.deadline_ms)
 		c->call.deadline_ms = until_ns > now ? (uint32_t)((until_ns - now) / NS_PER_MS) + 1 : 1;
