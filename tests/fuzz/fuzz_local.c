@@ -30,8 +30,8 @@
 #include "local_int.h"
 
 #define RECVS 8u
-#define MSG_BYTES 256u
-#define AREA_BYTES 4096u
+#define MSG_BYTES 1000u /* so that a ring has several pages */
+#define AREA_BYTES 12288u
 #define OPS_MAX 64u /* posted at once, at most */
 #define IDLE_ROUNDS 200000
 

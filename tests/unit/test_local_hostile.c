@@ -286,11 +286,89 @@ static void test_requests_forged(void **state)
 	}
 }
 
+static void assert_fits(const struct local_ring *r)
+{
+	assert_true(r->at + r->longest <= r->bytes && r->at % LOCAL_LINE == 0);
+}
+
+static uint32_t draw(uint32_t *seed, uint32_t below)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 8) % below;
+}
+
+/* Posts again the receives that have completed since @from. */
+static int post_again(struct end *e, int from)
+{
+	for (; from < e->nwc; from++) {
+		const struct rr_wc *wc = &e->wc[from];
+
+		if (wc->done >= &e->done[16] || wc->status != RR_WC_OK)
+			continue;
+		assert_true(wc->byte_len <= RECV_BYTES);
+		if (rr_post_recv(e->qp, &e->recv[wc->done - e->done]) == -ENOTCONN)
+			break;
+	}
+	return e->nwc;
+}
+
+/* Lies about what it has taken, and where its messages begin. The messages of its own connection may be lost; the server stays
+ * inside of both rings, and ends that connection if what it finds there is no message. */
+static void test_ring_lies(void **state)
+{
+	uint32_t seed = 1;
+	unsigned restarts = 0;
+
+	(void)state;
+	for (int round = 0; round < 40; round++) {
+		struct rr_fabric *f = open_fabric(NULL), *g = open_fabric(NULL);
+		int c_at = 0, s_at = 0;
+		struct local_qp *q, *victim;
+		struct end c, s;
+
+		end_open(&c, f, 256);
+		end_open(&s, g, 256);
+		assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
+		pair_connect(&c, &s);
+		q = to_qp(c.qp);
+		victim = to_qp(s.qp);
+		for (int i = 0; i < 400 && s.nwc < END_WCS / 2; i++) {
+			struct end *from = draw(&seed, 2) ? &c : &s;
+			uint32_t before = atomic_load(&victim->me->restart);
+
+			if (round % 2) /* nothing, so that the server goes on to the end of the ring */
+				atomic_store(&q->me->taken, UINT32_MAX);
+			else if (draw(&seed, 2)) /* all, while it is in the ring still */
+				atomic_store(&q->me->taken, draw(&seed, 8) ? victim->msg_head : draw(&seed, 100));
+			if (!draw(&seed, 8))
+				atomic_store(&q->me->restart, draw(&seed, 2) ? victim->rq_taken : draw(&seed, 100));
+			if (from->nwc - (from == &c ? c_at : s_at) < 8)
+				(void)end_send(from, 16, draw(&seed, RECV_BYTES + 1), RR_WR_SIGNALED);
+			restarts += atomic_load(&victim->me->restart) != before;
+			assert_fits(&victim->peer_ring);
+			if (draw(&seed, 3))
+				end_poll(&s);
+			assert_fits(&victim->my_ring);
+			if (!draw(&seed, 3))
+				end_poll(&c);
+			s_at = post_again(&s, s_at);
+			c_at = post_again(&c, c_at);
+		}
+		rr_qp_disconnect(c.qp);
+		end_close(&c);
+		end_close(&s);
+		rr_fabric_close(f);
+		rr_fabric_close(g);
+	}
+	assert_true(restarts > 40);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scribbles),
 		cmocka_unit_test(test_key_lies),
+		cmocka_unit_test(test_ring_lies),
 		cmocka_unit_test(test_punched),
 		cmocka_unit_test(test_requests_forged),
 	};
