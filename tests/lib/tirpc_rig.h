@@ -3,7 +3,7 @@
  *
  * tirpc_rig.h - a program of libtirpc in a process of its own, and calls to it
  *
- * The service is a child of the test: so each loop of libtirpc, which keep their state in the process, begins anew.
+ * The service is a child of the test: the loops of libtirpc keep state in the process, and each test begins without any.
  */
 #ifndef TIRPC_RIG_H
 #define TIRPC_RIG_H
