@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ enum {
 	CHILD_ERROR,          /* svcerr_weakauth() from a child */
 	BOTH,                 /* a word: 1 from the parent, then 2 from a child */
 	CHILD_EXECS,          /* another program; the parent replies */
+	CHILD_LIES,           /* it sends the parent something else than a reply */
 };
 
 static char local_url[256];
@@ -90,6 +92,19 @@ static void reply_both(SVCXPRT *x)
 		abort();
 }
 
+/* Writes to the socket pair of the library, which is the last socket of its type. */
+static void lie(void)
+{
+	int type, last = -1;
+	socklen_t len = sizeof(type);
+
+	for (int fd = 3; fd < 256; fd++)
+		if (!getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) && type == SOCK_SEQPACKET)
+			last = fd;
+	if (send(last, "lie", 3, MSG_NOSIGNAL) != 3)
+		abort();
+}
+
 static void dispatch(struct svc_req *q, SVCXPRT *x)
 {
 	pid_t pid;
@@ -137,6 +152,12 @@ static void dispatch(struct svc_req *q, SVCXPRT *x)
 		return;
 	case BOTH:
 		reply_both(x);
+		return;
+	case CHILD_LIES:
+		if (!fork_one()) {
+			lie();
+			_exit(0);
+		}
 		return;
 	case CHILD_EXECS:
 		if (!fork_one()) {
@@ -227,6 +248,7 @@ static void child_replies_with_errors(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(call_void(r.url[i], CHILD_FAILS), RPC_SYSTEMERROR);
 		assert_int_equal(call_void(r.url[i], CHILD_ERROR), RPC_AUTHERROR);
+		assert_int_equal(call_void(r.url[i], CHILD_LIES), RPC_SYSTEMERROR);
 		assert_int_equal(call_void(r.url[i], CHILD_EXECS), RPC_SUCCESS);
 		assert_int_equal(rig_call(r.url[i], RIG_PROG, RIG_VERS, BOTH, (xdrproc_t)xdr_rig_void, NULL,
 					  (xdrproc_t)xdr_u_int, &word),

@@ -111,6 +111,21 @@ static int read_all(int fd, uint8_t *to, size_t bytes)
 	return 0;
 }
 
+/* A child may run as another user, or be in the hands of one. */
+static bool is_valid(const struct message *m, ssize_t n, int memfd)
+{
+	const struct rt_end *e = &m->end;
+
+	if (n != sizeof(*m) || e->verf_bytes > sizeof(e->verf))
+		return false;
+	if (e->kind != RT_END_RESULTS)
+		return e->kind == RT_END_ERROR || e->kind == RT_END_AUTH;
+	if (m->bytes <= sizeof(m->small))
+		return true;
+	/* only a memfd has seals: reading it does not block */
+	return m->bytes <= RPCRDMA_TIRPC_MAX_BYTES && memfd >= 0 && fcntl(memfd, F_GET_SEALS) >= 0;
+}
+
 /* Makes the reply of a child the reply of the request. */
 static int take_results(struct rt_req *r, const struct message *m, int memfd)
 {
@@ -150,7 +165,7 @@ static void on_child(struct rpcrdma_watch *w, uint32_t events)
 			rt_req_end(r, RT_END_DROP, 0);
 		return;
 	}
-	rc = take_results(r, &m, memfd);
+	rc = is_valid(&m, n, memfd) ? take_results(r, &m, memfd) : -EBADMSG;
 	if (memfd >= 0)
 		close(memfd);
 	if (rc)
@@ -372,7 +387,7 @@ static void abandon(struct rt_svc *s)
 	if (s->kick_fd >= 0)
 		close(s->kick_fd);
 	s->kick_fd = -1;
-	list_init(&s->queue);
+	list_init(&s->turns);
 	list_init(&s->clients);
 	s->reply_bytes = 0;
 	s->top = NULL;
