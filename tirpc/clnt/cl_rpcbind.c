@@ -75,12 +75,13 @@ static enum clnt_stat ask_rpcbind(CLIENT *clnt, const struct rpcb *what, uint64_
 	enum clnt_stat stat = clnt_call(clnt, RPCBPROC_DUMP, RT_XDR_VOID, NULL, (xdrproc_t)xdr_rpcblist_ptr, &list,
 					time_left(until_ns));
 
-	if (stat) {
+	if (stat)
 		clnt_geterr(clnt, &rpc_createerr.cf_error);
+	else
+		*ret = find_port(list, what);
+	clnt_freeres(clnt, (xdrproc_t)xdr_rpcblist_ptr, &list); /* a part of it, if the rest did not decode */
+	if (stat)
 		return RPC_RPCBFAILURE;
-	}
-	*ret = find_port(list, what);
-	clnt_freeres(clnt, (xdrproc_t)xdr_rpcblist_ptr, &list);
 	return *ret ? RPC_SUCCESS : RPC_PROGNOTREGISTERED;
 }
 
