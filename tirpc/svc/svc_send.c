@@ -20,10 +20,11 @@
 #include "svc_int.h"
 
 #define LIMIT_NS (60 * NS_PER_S)
-#define CHECK_MS 1000
 
 struct rt_wait {
 	bool done;
+	struct rpcrdma_conn *conn;  /* it stays while the request is not done */
+	struct rpcrdma_timer limit;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of rt_wait.done, for other threads */
@@ -49,24 +50,17 @@ bool rt_loop_is_here(void)
 
 void rt_send_done(struct rt_wait *w)
 {
+	rpcrdma_timer_cancel(rt_svc.engine, &w->limit);
 	pthread_mutex_lock(&lock);
 	w->done = true;
 	pthread_cond_broadcast(&cond);
 	pthread_mutex_unlock(&lock);
 }
 
-/* While the request is not done, its connection stays. */
-static void wait_here(const struct rt_wait *w, struct rpcrdma_conn *conn)
+static void wait_here(const struct rt_wait *w)
 {
-	uint64_t until = clock_now_ns() + LIMIT_NS;
-
-	while (!w->done) {
-		(void)rpcrdma_engine_wait(rt_svc.engine, CHECK_MS);
-		if (w->done || !conn || clock_now_ns() < until)
-			continue;
-		rpcrdma_conn_close(conn);
-		conn = NULL;
-	}
+	while (!w->done)
+		(void)rpcrdma_engine_wait(rt_svc.engine, -1);
 }
 
 static void wait_for_loop(const struct rt_wait *w)
@@ -79,9 +73,27 @@ static void wait_for_loop(const struct rt_wait *w)
 
 /* ---- sending ---- */
 
+static void on_limit(struct rpcrdma_timer *t)
+{
+	rpcrdma_conn_close(container_of(t, struct rt_wait, limit)->conn);
+}
+
+/* On the engine. */
+static void finish(struct rt_req *r)
+{
+	struct rt_wait *w = r->wait;
+
+	if (w) {
+		w->conn = r->conn->conn;
+		w->limit.fn = on_limit;
+		rpcrdma_timer_set(rt_svc.engine, &w->limit, LIMIT_NS);
+	}
+	rt_req_finish(r);
+}
+
 static void on_message(struct rpcrdma_msg *msg)
 {
-	rt_req_finish(container_of(msg, struct rt_req, msg));
+	finish(container_of(msg, struct rt_req, msg));
 }
 
 static void pass_to_engine(struct rt_req *r)
@@ -89,7 +101,7 @@ static void pass_to_engine(struct rt_req *r)
 	struct rpcrdma_engine *e = rt_svc.engine;
 
 	if (rpcrdma_engine_enter(e)) {
-		rt_req_finish(r);
+		finish(r);
 		rpcrdma_engine_leave(e);
 	} else {
 		r->msg.fn = on_message;
@@ -100,16 +112,15 @@ static void pass_to_engine(struct rt_req *r)
 void rt_send(struct rt_req *r)
 {
 	bool waits = r->end.kind == RT_END_RESULTS && r->enc.bulk.base && !r->item, here = rt_loop_is_here();
-	struct rpcrdma_conn *conn = r->conn->conn;
 	struct rt_wait w = { 0 };
 
 	r->wait = waits ? &w : NULL;
 	if (here)
-		rt_req_finish(r);
+		finish(r);
 	else
 		pass_to_engine(r);
 	if (waits && here)
-		wait_here(&w, conn);
+		wait_here(&w);
 	else if (waits)
 		wait_for_loop(&w);
 	/* a loop sleeps next: the engine, armed or kicked before, has work now, or wait_here() has undone both */
