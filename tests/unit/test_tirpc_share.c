@@ -37,7 +37,6 @@ static int tear_down(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 4; i++)
 		rt_share_put(conns[i].client);
-	list_init(&rt_svc.queue);
 	return !list_is_empty(&rt_svc.clients) || rt_svc.reply_bytes;
 }
 
@@ -46,7 +45,7 @@ static struct rt_req *queue_req(struct rt_req *r, unsigned conn)
 	memset(r, 0, offsetof(struct rt_req, small));
 	list_init(&r->link);
 	r->conn = &conns[conn];
-	list_add_tail(&rt_svc.queue, &r->link);
+	rt_share_queue(r);
 	return r;
 }
 
@@ -77,8 +76,25 @@ static void in_order(void **state)
 	queue_req(&r[0], 2);
 	queue_req(&r[1], 0);
 	assert_ptr_equal(rt_share_next(), &r[0]);
-	list_del(&r[0].link);
+	rt_share_take(&r[0]);
 	assert_ptr_equal(rt_share_next(), &r[1]);
+}
+
+/* A client that sends many does not hold the others up. */
+static void clients_take_turns(void **state)
+{
+	static const unsigned of[] = { 0, 1, 0, 2 };
+	static const unsigned order[] = { 0, 3, 1, 2 };
+	struct rt_req r[4];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		queue_req(&r[i], of[i]);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_ptr_equal(rt_share_next(), &r[order[i]]);
+		rt_share_take(&r[order[i]]);
+	}
+	assert_null(rt_share_next());
 }
 
 /* Small replies need no memory. */
@@ -141,7 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		share_test(connections_of_a_user_are_one_client),
-		share_test(in_order),
+		share_test(in_order), share_test(clients_take_turns),
 		share_test(small_replies_are_free),
 		share_test(greedy_client_waits),
 		share_test(reply_outlives_connection),

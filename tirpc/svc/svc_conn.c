@@ -152,7 +152,7 @@ static void on_call(void *conn_ctx, struct rpcrdma_req *req)
 	else if (is_too_long(r))
 		rt_req_end(r, RT_END_REJECT, 0);
 	else
-		list_add_tail(&rt_svc.queue, &r->link);
+		rt_share_queue(r);
 }
 
 const struct rpcrdma_svc_ops rt_svc_ops = {

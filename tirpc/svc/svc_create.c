@@ -36,7 +36,7 @@
 
 struct rt_svc rt_svc = {
 	.listens = LIST_INIT(rt_svc.listens),
-	.queue = LIST_INIT(rt_svc.queue),
+	.turns = LIST_INIT(rt_svc.turns),
 	.clients = LIST_INIT(rt_svc.clients),
 	.fd = -1,
 	.kick_fd = -1,

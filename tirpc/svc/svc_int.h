@@ -5,7 +5,7 @@
  *
  * Operation:  All URLs of a process have one engine, and one SVCXPRT whose descriptor becomes readable when the engine has
  *             work. So every loop of libtirpc calls xp_recv() (svc_xprt.c), which runs the engine without blocking, and
- *             takes the next request from `queue`. svc_getreq_common() then dispatches it.
+ *             takes the next request from the queues of clients. svc_getreq_common() then dispatches it.
  *
  *               on_call() -> queue -> xp_recv() -> stack -> reply, or xp_stat() -> the transport -> freed
  *                                                    |                              ^
@@ -63,6 +63,8 @@ struct rt_peer {
 /* A user or host, however many connections it has (svc_share.c). */
 struct rt_client {
 	struct list link;
+	struct list queue;               /* of struct rt_req: received */
+	struct list turn;                /* rt_svc.turns, while it has requests */
 	struct rpcrdma_client_id id;
 	unsigned refs;                   /* connections, and requests that are charged */
 	size_t bytes;                    /* of replies that it has not taken */
@@ -93,7 +95,7 @@ struct rt_end {
 };
 
 struct rt_req {
-	struct list link;                /* rt_svc.queue */
+	struct list link;                /* rt_client.queue */
 	struct rpcrdma_req *req;         /* NULL: ended */
 	struct rt_conn *conn;            /* valid while req is */
 	struct rt_req *below;            /* the request whose dispatch function runs the loop that took this one */
@@ -128,7 +130,7 @@ struct rt_svc {
 	struct rpcrdma_engine *engine;   /* NULL: no URL yet */
 	struct rpcrdma_tirpc_attr attr;  /* of the first URL */
 	struct list listens;
-	struct list queue;               /* of struct rt_req: received */
+	struct list turns;               /* of struct rt_client: those with requests */
 	struct rt_xprt main;
 	struct list clients;             /* of struct rt_client */
 	size_t reply_bytes;              /* of all clients */
@@ -214,8 +216,12 @@ void rt_share_put(struct rt_client *c);
 /** rt_share_charge - counts the memory of a reply that is on its way */
 void rt_share_charge(struct rt_req *r);
 void rt_share_uncharge(struct rt_req *r);
-/** rt_share_next - the first request of the queue whose client may have one more reply; it stays there; NULL: none */
+/** rt_share_queue - queues a request */
+void rt_share_queue(struct rt_req *r);
+/** rt_share_next - the first request of the next client that may have one more reply; it stays there; NULL: none */
 struct rt_req *rt_share_next(void);
+/** rt_share_take - takes a request from its queue; other clients are next */
+void rt_share_take(struct rt_req *r);
 
 /* svc_fork.c */
 /** rt_fork_watch - from now on, children of fork() are looked after */

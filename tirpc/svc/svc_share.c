@@ -4,9 +4,10 @@
  * svc_share.c - memory of replies that their clients have not taken yet
  *
  * Operation:  Arguments are in memory of the transport, which has limits of its own. Replies are made by programs, and their
- *             length is known only then. So a request is taken from the queue if its client may have one more reply: a
+ *             length is known only then. So a request is taken from a queue if its client may have one more reply: a
  *             client may hold twice what is free of attr.mem_bytes, and one reply if anything is free. A single client
- *             gets two thirds, and clients that do not take their replies leave the rest to others.
+ *             gets two thirds, and clients that do not take their replies leave the rest to others. Each client has a queue,
+ *             and they take turns: what one of them has sent holds no other one up.
  * Memory:     A struct rt_client while it has a connection or a reply on its way. mem_bytes is exceeded by one reply per
  *             request in service at most.
  * Threads:    The thread that runs the engine.
@@ -36,6 +37,8 @@ struct rt_client *rt_share_get(const struct rpcrdma_peer *peer)
 		return NULL;
 	c->id = id;
 	c->refs = 1;
+	list_init(&c->queue);
+	list_init(&c->turn);
 	list_add_tail(&rt_svc.clients, &c->link);
 	return c;
 }
@@ -45,6 +48,7 @@ void rt_share_put(struct rt_client *c)
 	if (--c->refs)
 		return;
 	list_del(&c->link);
+	list_del(&c->turn);
 	free(c);
 }
 
@@ -76,16 +80,37 @@ static bool may_have_more(const struct rt_client *c, size_t free_bytes)
 	return c->bytes ? c->bytes / 2 < free_bytes : free_bytes > 0;
 }
 
+void rt_share_queue(struct rt_req *r)
+{
+	struct rt_client *c = r->conn->client;
+
+	list_add_tail(&c->queue, &r->link);
+	if (!list_is_linked(&c->turn))
+		list_add_tail(&rt_svc.turns, &c->turn);
+}
+
 struct rt_req *rt_share_next(void)
 {
 	size_t limit = rt_svc.attr.mem_bytes ? rt_svc.attr.mem_bytes : RT_MEM_BYTES;
 	size_t free_bytes = limit > rt_svc.reply_bytes ? limit - rt_svc.reply_bytes : 0;
 
-	list_for_each(node, &rt_svc.queue) {
-		struct rt_req *r = list_entry(node, struct rt_req, link);
+	list_for_each_safe(node, &rt_svc.turns) {
+		struct rt_client *c = list_entry(node, struct rt_client, turn);
 
-		if (may_have_more(r->conn->client, free_bytes))
-			return r;
+		if (list_is_empty(&c->queue)) /* its requests ended otherwise */
+			list_del(&c->turn);
+		else if (may_have_more(c, free_bytes))
+			return list_first_entry(&c->queue, struct rt_req, link);
 	}
 	return NULL;
+}
+
+void rt_share_take(struct rt_req *r)
+{
+	struct rt_client *c = r->conn->client;
+
+	list_del(&r->link);
+	list_del(&c->turn);
+	if (!list_is_empty(&c->queue))
+		list_add_tail(&rt_svc.turns, &c->turn);
 }

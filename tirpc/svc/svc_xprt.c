@@ -40,7 +40,7 @@ static struct rt_req *next_req(void)
 		rt_fork_listen(); /* the last pass may have run its timer */
 		r = rt_share_next();
 		if (r) {
-			list_del(&r->link);
+			rt_share_take(r);
 			return r;
 		}
 		if (is_own_loop(&rt_svc))
