@@ -303,6 +303,9 @@ INSTALLS := \
 	$(foreach m,$(MAN_PAGES),644:$m:$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m))
 LINKS := $(foreach l,libleat librpcrdma librpcrdma_tirpc, \
 	$l.so.$(VERSION):$(LIBDIR)/$l.so.$(SOVERSION) $l.so.$(SOVERSION):$(LIBDIR)/$l.so)
+# other names of a page, of its section NAME: ".Nm name ,"
+MAN_LINKS = $(shell awk 'FNR == 1 { n = FILENAME; sub(".*/", "", n); s = n; sub(".*[.]", "", s); on = 1 } \
+	/^[.]Nd/ { on = 0 } on && /^[.]Nm/ && $$2 "." s != n { print n ":$(MANDIR)/man" s "/" $$2 "." s }' $(MAN_PAGES))
 word_of = $(word $1,$(subst :, ,$2))
 
 # relative to ${prefix} where possible, so that pkg-config --define-prefix finds a tree that was moved
@@ -326,11 +329,11 @@ $(B)/rpcrdma-tirpc.pc: Makefile $(O)/pc_dirs
 .PHONY: install uninstall
 install: all $(B)/leat.pc $(B)/rpcrdma.pc $(B)/rpcrdma-tirpc.pc
 	$(Q)$(foreach i,$(INSTALLS),install -D -m $(call word_of,1,$i) $(call word_of,2,$i) $(DESTDIR)$(call word_of,3,$i) &&) :
-	$(Q)$(foreach l,$(LINKS),ln -sf $(call word_of,1,$l) $(DESTDIR)$(call word_of,2,$l) &&) :
+	$(Q)$(foreach l,$(LINKS) $(MAN_LINKS),ln -sf $(call word_of,1,$l) $(DESTDIR)$(call word_of,2,$l) &&) :
 	$(Q)case "$(DESTDIR)$(LIBDIR)" in /usr/lib*|/usr/local/lib*|/lib*) ldconfig || : ;; esac
 
 uninstall:
-	$(Q)rm -f $(foreach i,$(INSTALLS),$(DESTDIR)$(call word_of,3,$i)) $(foreach l,$(LINKS),$(DESTDIR)$(call word_of,2,$l))
+	$(Q)rm -f $(foreach i,$(INSTALLS),$(DESTDIR)$(call word_of,3,$i)) $(foreach l,$(LINKS) $(MAN_LINKS),$(DESTDIR)$(call word_of,2,$l))
 
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

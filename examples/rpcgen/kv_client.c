@@ -20,17 +20,24 @@
 
 static char buf[KV_VALUE_MAX];
 
-static u_int value_bytes(const char *size)
+/* Return: 0: not a size, or more than a value may have */
+static int get_value(const char *size, u_int *ret)
 {
 	char *end;
 	unsigned long n;
 
-	if (!size)
-		return (u_int)fread(buf, 1, sizeof(buf), stdin);
+	if (!size) {
+		*ret = (u_int)fread(buf, 1, sizeof(buf), stdin);
+		return getchar() == EOF;
+	}
 	n = strtoul(size, &end, 10);
+	if (end == size || n > sizeof(buf))
+		return 0;
 	n *= *end == 'M' ? 1024 * 1024 : *end == 'K' ? 1024 : 1;
+	end += *end == 'M' || *end == 'K';
 	memset(buf, 'x', sizeof(buf));
-	return n > sizeof(buf) ? (u_int)sizeof(buf) : (u_int)n;
+	*ret = (u_int)n;
+	return !*end && n <= sizeof(buf);
 }
 
 static int done(CLIENT *clnt, const int *error, const char *key)
@@ -67,6 +74,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: kv_client URL put KEY [SIZE] | get KEY | del KEY\n");
 		return 2;
 	}
+	if (!strcmp(argv[2], "put") && !get_value(argv[4], &pair.value.value_len)) {
+		fprintf(stderr, "kv_client: a value has at most %u bytes\n", KV_VALUE_MAX);
+		return 2;
+	}
 #ifdef KV_TCP
 	clnt = clnt_create(argv[1], KV_PROGRAM, KV_VERSION, "tcp");
 #else
@@ -78,7 +89,6 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[2], "put")) {
 		pair.key = argv[3];
-		pair.value.value_len = value_bytes(argv[4]);
 		pair.value.value_val = buf;
 		rc = done(clnt, kv_put_1(pair, clnt), argv[3]);
 	} else {

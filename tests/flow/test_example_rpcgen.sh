@@ -54,6 +54,8 @@ for url in "local://$work/kv.sock" "tcp://127.0.0.1:$port"; do
 	bad 1 'kv_client: key: No such file or directory' "$kv" "$url" get key
 done
 ok "$kv" "local://$work/kv.sock" put big 16M
+bad 2 'a value has at most 16777216 bytes' "$kv" "local://$work/kv.sock" put big 17M
+bad 2 'a value has at most' "$kv" "local://$work/kv.sock" put big x
 ok "$kv" "tcp://127.0.0.1:$port" get big
 [ "$(wc -c <"$work/out")" -eq 16777216 ] || fail 'a value of 16M'
 bad 1 'kv_client: ' "$kv" "local://$work/none.sock" get big

@@ -86,6 +86,8 @@ flags() { pkg-config "$@" | sed -E "s,-I/usr/include( |$),-I$root/include\1,; s,
 LD_LIBRARY_PATH=$root/lib "$work/rpc" || fail 'librpcrdma.so'
 LD_LIBRARY_PATH=$root/lib "$work/handle" || fail 'librpcrdma_tirpc.so'
 "$root/bin/rpcrdma-run" -- cat /proc/self/maps >"$work/out" || fail 'rpcrdma-run'
+# a page has other names, too
+grep -q 'RPCRDMA_SVC_CREATE' "$root/share/man/man3/rpcrdma_svc_detach.3" || fail 'no manual page rpcrdma_svc_detach(3)'
 grep -q " $root/lib/librpcrdma-preload.so\$" "$work/out" || fail 'rpcrdma-run does not preload the installed library'
 readelf -d "$root/lib/librpcrdma.so" | grep -q NODELETE || fail 'librpcrdma.so can be unloaded below its threads'
 [ "$("$root/bin/leat" --version)" = "leat $("$work/static")" ] || fail 'leat --version'

@@ -247,6 +247,7 @@ bad 125 '^rpcrdma-run: -s: "/x" is not a URL' "$RUN_PROGRAM" -s /x -- true
 bad 125 '^rpcrdma-run: -m: "1" is not a size' "$RUN_PROGRAM" -m 1 -- true
 echo '1 1 1' >"$work/table"
 bad 125 "^rpcrdma-run: $work/table:1: a line is PROGRAM VERSION" "$RUN_PROGRAM" -t "$work/table" -- true
+RPCRDMA_RUN_REPORT=/nonexistent/report bad 125 '^rpcrdma-run: /nonexistent/report: No such file' "$RUN_PROGRAM" true
 RPCRDMA_RUN_REPORT=here bad 125 '^rpcrdma-run: RPCRDMA_RUN_REPORT: not 1' "$RUN_PROGRAM" true
 bad 127 '^rpcrdma-run: /nonexistent: No such file' "$RUN_PROGRAM" /nonexistent
 bad 126 '^rpcrdma-run: /: Permission denied' "$RUN_PROGRAM" /

@@ -294,7 +294,10 @@ static void cannot_create(void **state)
 
 	(void)state;
 	assert_null(rpcrdma_clnt_create("what://is", ER_PROG, ER_VERS, NULL));
-	assert_int_equal(rpc_createerr.cf_stat, RPC_UNKNOWNADDR);
+	assert_int_equal(rpc_createerr.cf_stat, RPC_SYSTEMERROR);
+	assert_int_equal(rpc_createerr.cf_error.re_errno, EINVAL);
+	assert_null(rpcrdma_clnt_create(NULL, ER_PROG, ER_VERS, NULL));
+	assert_int_equal(rpc_createerr.cf_error.re_errno, EINVAL);
 	assert_null(rpcrdma_clnt_create("tcp://no-such-host.invalid:1", ER_PROG, ER_VERS, NULL));
 	assert_int_equal(rpc_createerr.cf_stat, RPC_UNKNOWNHOST);
 	assert_null(rpcrdma_clnt_create(rig.url, ER_PROG, ER_VERS, &bad));

@@ -308,6 +308,24 @@ static void long_args(void **state)
 	clnt = with_table;
 }
 
+/* More than the server accepts: the text does not blame the results. */
+static void args_longer_than_the_server_accepts(void **state)
+{
+	const struct rpcrdma_tirpc_attr attr = { .max_bytes = 4 * MAX_BYTES };
+	CLIENT *with_table = clnt;
+	u_int sum, want;
+
+	(void)state;
+	clnt = rpcrdma_clnt_create(urls[2], RIG_PROG, RIG_VERS, &attr);
+	assert_non_null(clnt);
+	put_is((u_int)(3 * MAX_BYTES - 16));
+	assert_int_equal(put((u_int)(3 * MAX_BYTES + MIB), &sum, &want), RPC_CANTDECODERES);
+	assert_non_null(strstr(rpcrdma_clnt_why(clnt), "the arguments are longer than the server accepts"));
+	put_is(10);
+	clnt_destroy(clnt);
+	clnt = with_table;
+}
+
 static struct rpcrdma_stats stats(void)
 {
 	struct rpcrdma_stats s;
@@ -630,7 +648,7 @@ static unsigned tcp, local = 1, no_table = 2;
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		EACH(long_results), EACH(long_args), EACH(bulk_args), EACH(bulk_results), EACH(preset_memory), EACH(preset_too_short),
+		EACH(long_results), EACH(long_args), AT(args_longer_than_the_server_accepts, no_table), EACH(bulk_args), EACH(bulk_results), EACH(preset_memory), EACH(preset_too_short),
 		EACH(memory_is_bounded), AT(long_calls_do_not_lock_up, local), AT(memory_comes_back, local), AT(memory_comes_back, tcp),
 		AT(other_handle_gets_memory_back, local), AT(other_handle_gets_memory_back, tcp),
 		AT(memory_stays_with_a_call, local), AT(memory_stays_with_a_call, no_table), EACH(late_reply_writes_nothing),

@@ -228,8 +228,8 @@ static enum clnt_stat connect_local(struct rt_handle *h, const struct rt_url *ur
 	int rc;
 
 	if (snprintf(un.sun_path, sizeof(un.sun_path), "%s", url->addr.host) >= (int)sizeof(un.sun_path)) {
-		(void)fail_create(RPC_UNKNOWNADDR, -ENAMETOOLONG);
-		return RPC_UNKNOWNADDR;
+		(void)fail_create(RPC_SYSTEMERROR, -ENAMETOOLONG);
+		return RPC_SYSTEMERROR;
 	}
 	set_peer(h, (struct sockaddr *)&un, sizeof(un));
 	rc = connect_to(h, &url->addr, until_ns);
@@ -301,11 +301,13 @@ CLIENT *rpcrdma_clnt_create_timed(const char *text, rpcprog_t prog, rpcvers_t ve
 	enum clnt_stat stat;
 	int rc = rt_attr_get(attr, &own);
 
+	if (!rc && !text)
+		rc = -EINVAL;
 	if (rc)
 		return fail_create(RPC_SYSTEMERROR, rc);
 	stat = rt_url_find(&url, text);
-	if (stat)
-		return fail_create(stat, -EINVAL);
+	if (stat) /* libtirpc has no text for RPC_UNKNOWNADDR */
+		return fail_create(stat == RPC_UNKNOWNADDR ? RPC_SYSTEMERROR : stat, -EINVAL);
 	clnt = create_at(&url, prog, vers, &own, clock_now_ns() + MIN(ns, UINT64_C(1) << 40));
 	rt_url_fini(&url);
 	return clnt;

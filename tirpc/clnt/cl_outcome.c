@@ -106,7 +106,10 @@ static enum clnt_stat too_long(const struct rt_call *c, struct rt_outcome *o)
 		return rt_cl_fail(o, RPC_CANTENCODEARGS, c->err, c->why);
 	rt_mem_count_too_long();
 	(void)rt_cl_fail(o, RPC_CANTDECODERES, c->err, NULL);
-	if (c->sink.iov_len)
+	if (c->enc.buf != (const uint8_t *)c->small) /* ERR_CHUNK means either */
+		snprintf(o->why, sizeof(o->why), "the arguments are longer than the server accepts, or the results than %" PRIu32 " bytes",
+			 c->call.reply_max);
+	else if (c->sink.iov_len)
 		snprintf(o->why, sizeof(o->why), "the results are longer than the limit: %" PRIu32 " bytes, of them %zu for the bulk item",
 			 c->call.reply_max, c->sink.iov_len);
 	else

@@ -11,6 +11,7 @@
  * Errors:     A message and status 125; 126: the program cannot be run; 127: it is not found.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,9 +202,17 @@ static int check_report(void)
 {
 	const char *to = getenv(RT_ENV_REPORT);
 
-	if (!to || !*to || !strcmp(to, "0") || !strcmp(to, "1") || *to == '/')
+	int fd;
+
+	if (!to || !*to || !strcmp(to, "0") || !strcmp(to, "1"))
 		return 0;
-	return fail(RT_ENV_REPORT, "not 1 (standard error) and not the absolute path of a file");
+	if (*to != '/')
+		return fail(RT_ENV_REPORT, "not 1 (standard error) and not the absolute path of a file");
+	fd = open(to, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+	if (fd < 0)
+		return fail(to, strerror(errno));
+	close(fd);
+	return 0;
 }
 
 static int set_all(const struct settings *s)

@@ -144,7 +144,7 @@ struct svc_req *rpcrdma_svc_detach(struct svc_req *rqstp)
 	struct rt_req *r = s->top;
 	struct rt_detached *d;
 
-	if (rqstp->rq_xprt != &s->main.x || !r || !r->req || r->is_detached || rt_fork_is_child() || !rt_loop_is_here())
+	if (!rqstp || rqstp->rq_xprt != &s->main.x || !r || !r->req || r->is_detached || rt_fork_is_child() || !rt_loop_is_here())
 		return NULL;
 	d = calloc(1, sizeof(*d));
 	if (!d)
