@@ -272,13 +272,20 @@ static unsigned depth_of(const struct local_qp *qp, unsigned mine, unsigned thei
 	return MIN(MIN(mine, theirs), to_fabric(qp->base.fabric)->attr.limits.rd_atom_max);
 }
 
+/* The kernel lets a peer access this process's memory by itself if it has the same user. Another one that says so would
+ * have marked keys in use for as long as it likes. (Root could, but rr_local_sock_try_vm() does not use that.) */
+static bool may_have_access(const struct local_qp *qp)
+{
+	return qp->peer.has_cred && qp->peer.uid == geteuid();
+}
+
 static void take_peer_hs(struct local_qp *qp, const struct hs_msg *hs)
 {
 	const struct local_fabric *f = to_fabric(qp->base.fabric);
 
 	qp->hs = *hs;
 	qp->base.peer_qpn = hs->qpn & 0xffffff;
-	qp->peer_vm = hs->vm != 0;
+	qp->peer_vm = hs->vm && may_have_access(qp);
 	qp->peer_takes_bytes = hs->region_bytes;
 	qp->base.loopback = hs->fabric_id == f->id;
 }

@@ -259,7 +259,7 @@ struct note {
 
 static void other_process(int from, uid_t uid, enum rr_local_vm vm, bool hang)
 {
-	struct rr_local_attr attr = { .vm = vm };
+	struct rr_local_attr attr = { .vm = uid ? RR_LOCAL_VM_AUTO : vm };
 	struct rr_fabric *f;
 	struct note note;
 	struct end c;
@@ -420,6 +420,16 @@ static void test_process_other_uid(void **state)
 	two_processes(65534, RR_LOCAL_VM_AUTO, false);
 }
 
+/* A peer of another user that says that it has access is not believed: it moves data through the bounce area. */
+static void test_process_other_uid_claims_access(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	two_processes(65534, RR_LOCAL_VM_ALWAYS, false);
+	assert_int_equal(vm_bytes, 0);
+}
+
 static void test_process_killed(void **state)
 {
 	(void)state;
@@ -441,6 +451,7 @@ int main(void)
 		cmocka_unit_test(test_process_same_uid),
 		cmocka_unit_test(test_process_vm),
 		cmocka_unit_test(test_process_other_uid),
+		cmocka_unit_test(test_process_other_uid_claims_access),
 		cmocka_unit_test(test_process_killed),
 	};
 
