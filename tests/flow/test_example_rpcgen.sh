@@ -67,11 +67,11 @@ for url in "local://$work/kv.sock" "tcp://127.0.0.1:$port"; do
 	ok "$INFO" "$url" -p "$program" -n 10
 	grep -qE "^ *$program +1 +- +[0-9.]+ us, 99% within [0-9.]+ us$" "$work/out" || fail "rpcrdma-info: $(cat "$work/out")"
 	grep -q "^transport   ${url%%:*}$" "$work/out" || fail "rpcrdma-info: $(cat "$work/out")"
-	bad 1 'no program of /etc/rpc .* answers' "$INFO" "$url"
-	bad 1 'no program of these answers' "$INFO" "$url" -p nfs
+	bad 1 'none of the programs in /etc/rpc .* answers' "$INFO" "$url"
+	bad 1 'none of these programs answers' "$INFO" "$url" -p nfs
 	grep -q '100003 .*not served' "$work/out" || fail "rpcrdma-info: $(cat "$work/out")"
 done
-bad 1 '^rpcrdma-info: .*: no such socket: Connection refused$' "$INFO" "local://$work/none.sock" -p nfs
+bad 1 "^rpcrdma-info: local://$work/none.sock: no such socket: Connection refused\$" "$INFO" "local://$work/none.sock" -p nfs
 bad 2 'rpcrdma-info: none:///' "$INFO" none:///
 bad 2 'no-such-program' "$INFO" "$url" -p no-such-program
 bad 2 'not a number of calls' "$INFO" "$url" -n 0

@@ -212,10 +212,13 @@ static int run(const char *url, const struct rpcrdma_addr *addr, struct info *in
 		rc = rpcrdma_clnt_open(e, &attr, &in->clnt);
 	if (!rc)
 		rc = show(in, progs, n, &why);
-	if (rc)
+	if (rc && why && !strncmp(why, url, strlen(url))) /* it begins with the URL where the connection failed */
+		fprintf(stderr, "rpcrdma-info: %s\n", why);
+	else if (rc)
 		fprintf(stderr, "rpcrdma-info: %s: %s\n", url, why ? why : strerror(-rc));
 	else if (!in->found)
-		fprintf(stderr, "rpcrdma-info: %s: no program of %s answers\n", url, n ? "these" : "/etc/rpc (see -p)");
+		fprintf(stderr, "rpcrdma-info: %s: none of %s answers\n", url,
+			n ? "these programs" : "the programs in /etc/rpc (see -p)");
 	fflush(stdout);
 	rpcrdma_clnt_destroy(in->clnt);
 	rpcrdma_engine_destroy(e);
@@ -251,7 +254,7 @@ int main(int argc, char **argv)
 			if (n == PROGS_MAX)
 				return bad(optarg, "too many programs");
 			if (find_program(optarg, &progs[n++]))
-				return bad(optarg, "no number, and no name of /etc/rpc");
+				return bad(optarg, "neither a number nor a name in /etc/rpc");
 			break;
 		case 'n':
 			in.calls = strtoul(optarg, &end, 10);

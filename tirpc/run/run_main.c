@@ -94,7 +94,7 @@ static int take_map(struct settings *s, const char *arg)
 	if (rt_map_load(arg, &map, why))
 		return fail("", why);
 	if (!map.n)
-		rc = fail(arg, "a map without a line");
+		rc = fail(arg, "the map is empty");
 	else if (rt_map_is_line(arg))
 		rc = map.n == 1 ? print_line(&map, s->map, sizeof(s->map)) : fail("-c", "more than one line: use a file");
 	else
