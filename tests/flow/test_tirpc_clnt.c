@@ -364,6 +364,32 @@ static void outcome_of_each_handle(void **state)
 	}
 }
 
+static CLIENT *called_by_filter;
+
+/* A filter that calls on another CLIENT, with success, and refuses. */
+static bool_t call_and_refuse(XDR *x, void *unused)
+{
+	(void)x;
+	(void)unused;
+	(void)clnt_call(called_by_filter, ER_NULL, VOID, NULL, VOID, NULL, plenty);
+	return FALSE;
+}
+
+static void outcome_of_a_filter_that_calls(void **state)
+{
+	struct rpc_err err;
+
+	(void)state;
+	called_by_filter = rpcrdma_clnt_create(rig.url, ER_PROG, ER_VERS, NULL);
+	assert_non_null(called_by_filter);
+	assert_int_equal(clnt_call(clnt, ER_NULL, (xdrproc_t)call_and_refuse, NULL, VOID, NULL, plenty), RPC_CANTENCODEARGS);
+	clnt_geterr(clnt, &err);
+	assert_int_equal(err.re_status, RPC_CANTENCODEARGS);
+	clnt_geterr(called_by_filter, &err);
+	assert_int_equal(err.re_status, RPC_SUCCESS);
+	clnt_destroy(called_by_filter);
+}
+
 /* Calls with a time-out of zero arrive in order, however many; with a pointer for results they time out. */
 static void batched_calls(void **state)
 {
@@ -467,7 +493,7 @@ int main(void)
 		BOTH(null), BOTH(echo), BOTH(statuses), BOTH(filters_refuse), BOTH(times_out), BOTH(late_reply), BOTH(controls),
 		BOTH(timeout_by_control), BOTH(auth_sys), BOTH(server_dies), BOTH(server_restarts), BOTH(cannot_create),
 		cmocka_unit_test(created_without_a_call),
-		BOTH(outcome_of_each_handle), BOTH(batched_calls), BOTH(batched_call_is_sent), BOTH(batched_call_cannot_be_sent),
+		BOTH(outcome_of_each_handle), BOTH(outcome_of_a_filter_that_calls), BOTH(batched_calls), BOTH(batched_call_is_sent), BOTH(batched_call_cannot_be_sent),
 		BOTH(child_has_none),
 	};
 

@@ -115,18 +115,16 @@ static enum clnt_stat make_call(struct rt_call *c, xdrproc_t xargs, void *args, 
 	return stat || !waits ? stat : decode_results(c, xres, res, o);
 }
 
-enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *args, xdrproc_t xres, void *res,
-			  struct timeval timeout)
+static enum clnt_stat call_on(struct rt_handle *h, rpcproc_t proc, xdrproc_t xargs, void *args, xdrproc_t xres, void *res,
+			      const struct timeval *timeout, struct rt_outcome *o)
 {
-	struct rt_handle *h = rt_handle_of(clnt);
-	struct rt_outcome *o = rt_cl_outcome(h);
 	struct timeval wait;
 	enum clnt_stat stat;
 	struct rt_call *c;
 
 	if (h->forks != rt_forks())
 		return rt_cl_fail(o, RPC_FAILED, 0, "a CLIENT works in the process that created it, not in its children");
-	wait = get_timeout(h, &timeout);
+	wait = get_timeout(h, timeout);
 	c = rt_cl_get(h);
 	if (!c)
 		return rt_cl_fail(o, RPC_SYSTEMERROR, -ENOMEM, "no memory");
@@ -134,5 +132,17 @@ enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *a
 	c->row = rt_bulk_find(&h->bulk, c->call.prog, c->call.vers, proc);
 	stat = make_call(c, xargs, args, xres, res, &wait, o);
 	rt_cl_put(c);
+	return stat;
+}
+
+/* Filters may make calls, whose outcomes come first. */
+enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *args, xdrproc_t xres, void *res,
+			  struct timeval timeout)
+{
+	struct rt_handle *h = rt_handle_of(clnt);
+	struct rt_outcome o;
+	enum clnt_stat stat = call_on(h, proc, xargs, args, xres, res, &timeout, &o);
+
+	rt_cl_set_outcome(h, &o);
 	return stat;
 }

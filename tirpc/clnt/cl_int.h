@@ -4,7 +4,8 @@
  * cl_int.h - a CLIENT of libtirpc: its handle and its calls
  *
  * Threads:  rt_handle.lock protects what is marked "lock". The thread that leads (cl_lead.c) owns the engine and all that
- *           is marked "engine"; visitors of the engine do for a moment. The rest does not change after creation.
+ *           is marked "engine"; visitors of the engine do for a moment. Members that are _Atomic may change at any time,
+ *           without the lock. The rest does not change after creation.
  */
 #ifndef RT_CL_INT_H
 #define RT_CL_INT_H
@@ -39,13 +40,13 @@ struct rt_outcome {
 
 enum rt_call_flag {
 	RT_CALL_DONE = 1u << 0,   /* done() has run */
-	RT_CALL_LEADS = 1u << 1,  /* the thread of the call runs the engine, or must */
+	RT_CALL_LEADS = 1u << 1,  /* another thread has passed the role to that of the call */
 	RT_CALL_SENT = 1u << 2,   /* a batched call has been sent */
 	RT_CALL_SLEEPS = 1u << 3, /* the thread of the call sleeps until one of the above */
 };
 
-/* A call. Recycled: memory of the handle. It has two owners, each with a reference: its thread, and the transport from its
- * start to its end. That of a batched call comes when the thread has gone. */
+/* A call. Recycled: memory of the handle. It has three references: of its thread (rt_cl_get()), which a batched call
+ * outlives; until done() (taken by rt_cl_run()); until released() (taken by rt_cl_start()). */
 struct rt_call {
 	struct rpcrdma_call call;
 	struct rpcrdma_msg start;  /* to the thread that leads */
@@ -98,7 +99,7 @@ struct rt_handle {
 	bool resend;
 	uint64_t spin_ns;          /* how long a follower yields before it sleeps; 0: it sleeps at once */
 	_Atomic uint32_t sleeps_left; /* followers that sleep at once, because yielding did not help */
-	_Atomic uint32_t futile;   /* basis of its next value */
+	_Atomic uint32_t futile;   /* its value after the last wait that was in vain: doubles, halves on success */
 	struct rt_bulk bulk;
 	_Atomic uint32_t prog, vers, xid;
 
@@ -131,7 +132,8 @@ static inline size_t rt_small_bytes(const struct rt_handle *h)
 
 /* ---- cl_call.c ---- */
 
-/** rt_cl_exchange - sends a call whose arguments are encoded, and waits for its reply */
+/** rt_cl_exchange - sends a call whose arguments are encoded, and waits for its reply; with another credential again, if
+ * the server rejects the first; checks the verifier */
 enum clnt_stat rt_cl_exchange(struct rt_call *c, struct rt_outcome *o);
 /** rt_cl_call - makes a call, as clnt_call() */
 enum clnt_stat rt_cl_call(CLIENT *clnt, rpcproc_t proc, xdrproc_t xargs, void *args, xdrproc_t xres, void *res,
@@ -186,7 +188,7 @@ void rt_cl_reclaim_own(struct rt_handle *h);
 /* ---- cl_start.c: the seam to the transport ---- */
 
 /** rt_cl_start - starts a call whose arguments and credential are encoded; on the engine. It always ends with
- * rt_cl_ended(). */
+ * rt_cl_ended(). First it replaces the connection if batched calls have used up its credits. */
 void rt_cl_start(struct rt_call *c);
 
 /* ---- cl_lead.c ---- */
@@ -227,8 +229,8 @@ bool rt_cl_refresh(struct rt_call *c, const struct rt_outcome *o);
 
 /* ---- cl_outcome.c ---- */
 
-/** rt_cl_outcome - returns the place for outcomes of this thread's calls on a handle, which stays the thread's */
-struct rt_outcome *rt_cl_outcome(const struct rt_handle *h);
+/** rt_cl_set_outcome - makes @o the last outcome of this thread's calls on a handle */
+void rt_cl_set_outcome(const struct rt_handle *h, const struct rt_outcome *o);
 /** rt_cl_fail - sets an outcome; Return: @stat
  * @err: -errno or 0 */
 enum clnt_stat rt_cl_fail(struct rt_outcome *o, enum clnt_stat stat, int err, const char *why);

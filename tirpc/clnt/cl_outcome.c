@@ -25,7 +25,7 @@ struct place {
 
 static _Thread_local struct place places[PLACES];
 
-struct rt_outcome *rt_cl_outcome(const struct rt_handle *h)
+static struct rt_outcome *find_place(const struct rt_handle *h)
 {
 	struct place found = { .serial = h->serial };
 	unsigned i = 0;
@@ -39,6 +39,14 @@ struct rt_outcome *rt_cl_outcome(const struct rt_handle *h)
 	memmove(&places[1], &places[0], i * sizeof(places[0]));
 	places[0] = found;
 	return &places[0].outcome;
+}
+
+void rt_cl_set_outcome(const struct rt_handle *h, const struct rt_outcome *o)
+{
+	struct rt_outcome *place = find_place(h);
+
+	place->err = o->err;
+	strcpy(place->why, o->why);
 }
 
 enum clnt_stat rt_cl_fail(struct rt_outcome *o, enum clnt_stat stat, int err, const char *why)
@@ -106,7 +114,7 @@ static enum clnt_stat too_long(const struct rt_call *c, struct rt_outcome *o)
 		return rt_cl_fail(o, RPC_CANTENCODEARGS, c->err, c->why);
 	rt_mem_count_too_long();
 	(void)rt_cl_fail(o, RPC_CANTDECODERES, c->err, NULL);
-	if (c->enc.buf != (const uint8_t *)c->small) /* ERR_CHUNK means either */
+	if (c->enc.bulk.base || c->enc.buf != (const uint8_t *)c->small) /* ERR_CHUNK means either */
 		snprintf(o->why, sizeof(o->why), "the arguments are longer than the server accepts, or the results than %" PRIu32 " bytes",
 			 c->call.reply_max);
 	else if (c->sink.iov_len)
@@ -142,10 +150,10 @@ enum clnt_stat rt_cl_judge(const struct rt_call *c, struct rt_outcome *o)
 
 void rt_cl_geterr(CLIENT *clnt, struct rpc_err *ret)
 {
-	*ret = rt_cl_outcome(rt_handle_of(clnt))->err;
+	*ret = find_place(rt_handle_of(clnt))->err;
 }
 
 const char *rpcrdma_clnt_why(CLIENT *clnt)
 {
-	return rt_cl_outcome(rt_handle_of(clnt))->why;
+	return find_place(rt_handle_of(clnt))->why;
 }
