@@ -337,55 +337,6 @@ static void decodes_whole_message(void **state)
 	free(msg);
 }
 
-/* Whatever part of the message lies elsewhere, filters see the same. */
-static void splices_at_every_position(void **state)
-{
-	struct record in = some_record(61, 50);
-	size_t len;
-	char *msg = plain(&in, &len);
-
-	(void)state;
-	for (size_t at = 0; at < 160; at += 4) {
-		for (size_t n = 0; n < 80 && at + n <= len; n += 4) {
-			struct cut c = cut_at(msg, len, at, n, n);
-			struct record out = { 0 };
-			struct rt_dec d;
-
-			rt_dec_init(&d, c.msg, c.len);
-			assert_int_equal(rt_dec_splice(&d, at, c.bulk, (uint32_t)n), 0);
-			assert_int_equal(rt_dec_run(&d, (xdrproc_t)xdr_record, &out), 0);
-			assert_record(&in, &out);
-			assert_int_equal(XDR_GETPOS(&d.xdr), len);
-			xdr_free((xdrproc_t)xdr_record, &out);
-			cut_free(&c);
-		}
-	}
-	free(msg);
-}
-
-static void splices_without_pad(void **state)
-{
-	struct record in = some_record(4097, 50), out = { 0 };
-	size_t len;
-	char *msg = plain(&in, &len);
-	struct cut c = cut_at(msg, len, 28, 4100, 4097);
-	struct rt_dec d;
-
-	(void)state;
-	rt_dec_init(&d, c.msg, c.len);
-	assert_int_equal(rt_dec_splice(&d, 27, c.bulk, 4097), -EBADMSG);
-	assert_int_equal(rt_dec_splice(&d, c.len + 4, c.bulk, 4097), -EBADMSG);
-	assert_int_equal(rt_dec_splice(&d, 28, c.bulk, 4097), 0);
-	assert_int_equal(rt_dec_run(&d, (xdrproc_t)xdr_record, &out), 0);
-	assert_record(&in, &out);
-	assert_int_equal(d.copied, 4097);
-	assert_true(XDR_SETPOS(&d.xdr, (u_int)len));
-	assert_false(XDR_SETPOS(&d.xdr, (u_int)len + 1));
-	xdr_free((xdrproc_t)xdr_record, &out);
-	cut_free(&c);
-	free(msg);
-}
-
 /* Item 2 was placed: into memory of ours, or of the caller. */
 static void expects_item(void **state)
 {
@@ -550,8 +501,6 @@ int main(void)
 		cmocka_unit_test(moves_back),
 		cmocka_unit_test(wants_pad),
 		cmocka_unit_test(decodes_whole_message),
-		cmocka_unit_test(splices_at_every_position),
-		cmocka_unit_test(splices_without_pad),
 		cmocka_unit_test(expects_item),
 		cmocka_unit_test(refuses_wrong_item),
 		cmocka_unit_test(refuses_to_overwrite_item),

@@ -198,7 +198,7 @@ static int32_t *dec_inline(XDR *xdrs, u_int n)
 
 static void dec_destroy(XDR *xdrs)
 {
-	(void)xdrs; /* rt_dec_fini() */
+	(void)xdrs; /* nothing is allocated */
 }
 
 static bool_t dec_control(XDR *xdrs, int request, void *info)
@@ -229,19 +229,6 @@ void rt_dec_init(struct rt_dec *d, const void *buf, size_t len)
 		.buf = buf, .len = len, .bulk_pos = SIZE_MAX, .word_end = SIZE_MAX,
 	};
 	d->xdr.x_private = d;
-}
-
-int rt_dec_splice(struct rt_dec *d, size_t pos, const void *bulk, uint32_t bytes)
-{
-	assert(!d->pos && !d->bulk);
-	if (pos > d->len || pos % 4)
-		return -EBADMSG;
-	if (bytes) {
-		d->bulk = bulk;
-		d->bulk_bytes = bytes;
-		d->bulk_pos = pos;
-	}
-	return 0;
 }
 
 void rt_dec_expect(struct rt_dec *d, uint32_t item, const void *bulk, uint32_t bytes)

@@ -4,9 +4,8 @@
  * dec.h - an XDR stream that decodes a message whose bulk item lies elsewhere
  *
  * Operation:  Filters see the whole message: the bytes before the bulk item, the item, its pad, and the rest. Positions
- *             are positions in the whole message. Where the item belongs is known from a Read chunk
- *             (rt_dec_splice()), or is found: it is item `item` of the message, counted as enc.h does
- *             (rt_dec_expect()). xdr_bytes() with a preset pointer to the item's own memory copies nothing.
+ *             are positions in the whole message. The item is number `item` of the message, counted as enc.h
+ *             does (rt_dec_expect()). xdr_bytes() with a preset pointer to the item's own memory copies nothing.
  * Memory:     The message and the item stay the caller's. A filter that would overwrite the item before it reads the item
  *             is refused.
  * Threads:    One at a time.
@@ -33,7 +32,7 @@ struct rt_dec {
 	const uint8_t *bulk; /* NULL: none, or it is in buf */
 	uint32_t bulk_bytes;
 	size_t bulk_pos;    /* SIZE_MAX: not found yet */
-	uint32_t item;      /* its number, from 1; 0: bulk_pos is known */
+	uint32_t item;      /* its number, from 1; 0: none */
 	uint32_t items;     /* met so far */
 
 	const void *preset; /* memory that the caller presets for an item, NULL: none; ... */
@@ -48,10 +47,6 @@ struct rt_dec {
 
 /** rt_dec_init - starts a message that is in @buf completely */
 void rt_dec_init(struct rt_dec *d, const void *buf, size_t len);
-
-/** rt_dec_splice - says that @bytes at @bulk belong to position @pos of the message; before the first filter
- * Return: 0; -EBADMSG: @pos is outside the message or no multiple of four. */
-must_check int rt_dec_splice(struct rt_dec *d, size_t pos, const void *bulk, uint32_t bytes);
 
 /** rt_dec_expect - says that item @item of the message is not in it, but at @bulk; before the first filter */
 void rt_dec_expect(struct rt_dec *d, uint32_t item, const void *bulk, uint32_t bytes);
