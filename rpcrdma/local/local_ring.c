@@ -5,10 +5,10 @@
  *
  * Operation:  The passive side creates the area with the sizes of the handshake; both sides map it. It
  *             contains, for each side, its struct shm_side, its key table and the ring of messages to
- *             it. Message n goes to receive n. So one counter (posted) serves both flow control and
- *             RNR detection.
- *             A message lies behind the one before it, and both sides know where: at the next line of
- *             the cache, or at the start of the ring if the longest message would not fit there. A ring
+ *             it. Message n uses the nth receive posted, or with a shared queue the nth permission
+ *             (local_srq.c). So one counter (posted) serves both flow control and RNR detection.
+ *             A message lies behind the one before it, and both sides know where: at the next cache
+ *             line, or at the start of the ring if the longest message would not fit there. A ring
  *             has room for one longest message per receive that may be posted, and for two more: what
  *             is left out at its end, and the next one. So a posted receive implies free memory.
  *             Only memory that is used costs anything. So where a page ends the sender looks whether the
@@ -152,8 +152,8 @@ static struct shm_msg *ring_msg(const struct local_ring *r)
 	return (struct shm_msg *)(void *)(r->base + r->at);
 }
 
-/* Starts again at the beginning of the ring, if the last message has used another page than the one before it, and nothing
- * is in the ring. */
+/* Starts again at the beginning of the ring, if nothing is in it. That is looked up only when the position has left the page
+ * of the last look, since it costs a cache miss. */
 static void ring_restart(struct local_qp *qp)
 {
 	struct local_ring *r = &qp->peer_ring;
@@ -192,7 +192,8 @@ void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 	uint8_t *to;
 
 	ring_restart(qp);
-	if (!qp->peer_ring.at) /* the receiver has taken the last one that was there */
+	/* one word is enough: the receiver has taken the last message that was there; msg_head publishes it */
+	if (!qp->peer_ring.at)
 		atomic_store_explicit(&qp->me->restart, qp->msg_head, memory_order_relaxed);
 	m = ring_msg(&qp->peer_ring);
 	to = m->data;

@@ -315,13 +315,17 @@ static void args_longer_than_the_server_accepts(void **state)
 	CLIENT *with_table = clnt;
 	u_int sum, want;
 
-	(void)state;
 	clnt = rpcrdma_clnt_create(urls[2], RIG_PROG, RIG_VERS, &attr);
 	assert_non_null(clnt);
 	put_is((u_int)(3 * MAX_BYTES - 16));
 	assert_int_equal(put((u_int)(3 * MAX_BYTES + MIB), &sum, &want), RPC_CANTDECODERES);
 	assert_non_null(strstr(rpcrdma_clnt_why(clnt), "the arguments are longer than the server accepts"));
 	put_is(10);
+	clnt_destroy(clnt);
+	clnt = client_at(*(unsigned *)*state, rows, ARRAY_SIZE(rows)); /* the same by Read chunk */
+	assert_non_null(clnt);
+	assert_int_equal(put((u_int)(3 * MAX_BYTES + MIB), &sum, &want), RPC_CANTDECODERES);
+	assert_non_null(strstr(rpcrdma_clnt_why(clnt), "the arguments are longer than the server accepts"));
 	clnt_destroy(clnt);
 	clnt = with_table;
 }

@@ -128,6 +128,5 @@ void rt_cl_batch_tend(struct rt_handle *h)
 	if (!h->forget || h->in_flight != h->unanswered || !are_all_sent(h))
 		return;
 	h->forget = false;
-	h->granted = 0;
 	rt_cl_reopen(h);
 }

@@ -127,6 +127,8 @@ static void on_state(void *ctx, enum rpcrdma_clnt_state state, const char *why)
 
 	(void)why;
 	h->state = state;
+	if (state != RPCRDMA_CLNT_UP)
+		h->granted = 0; /* the next connection has one credit until its first reply */
 }
 
 /* Return: 0, or -errno of the attempt */
@@ -171,6 +173,7 @@ static int connect_to(struct rt_handle *h, const struct rpcrdma_addr *addr, uint
 
 void rt_cl_reopen(struct rt_handle *h)
 {
+	h->granted = 0;
 	rpcrdma_clnt_destroy(h->clnt);
 	h->clnt = NULL;
 	(void)rpcrdma_clnt_open(h->engine, &h->attr, &h->clnt); /* rt_cl_start() tries again */
@@ -281,6 +284,7 @@ static CLIENT *create_at(const struct rt_url *url, rpcprog_t prog, rpcvers_t ver
 	else
 		stat = url->addr.transport == RPCRDMA_LOCAL ? connect_local(h, url, until_ns) : connect_any(h, url, until_ns);
 	if (!stat) {
+		/* first: the handlers of fork() take the lock of cl_reclaim.c before that of cl_mem.c, as rt_cl_reclaim() does */
 		rt_mem_limit(attr->mem_bytes ? attr->mem_bytes : RT_MEM_BYTES, least_memory(h));
 		rt_cl_enlist(h);
 		return &h->client;

@@ -8,8 +8,9 @@
  *             to what it has got (over the local fabric even after the connection), so no call to another one uses it.
  *             Kept segments are freed, oldest first, when others need their share of the limit.
  *
- *             A call gets all that it needs at once, so calls that hold memory never wait for more. Calls wait in order:
- *             a small one does not overtake a large one, which would starve.
+ *             A call may have a segment for its arguments and one for its results. It waits only for the second, and gives
+ *             the first back before (rt_cl_args_to_heap()): a call that waits holds nothing. Calls wait in order: a small
+ *             one does not overtake a large one, which would starve.
  * Memory:     The limit counts bytes of messages: segments are larger by RT_MEM_HEAD and the rest of a page.
  *             The kept segments stay with the process, as its domain does. A child of fork() starts with none: the memory
  *             is shared with the parent, whose peers write to it.

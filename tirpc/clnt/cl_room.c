@@ -8,7 +8,7 @@
  *             fit a Send, offers none.
  *
  *             If the table names an item of the results, there is memory for that item, too: that of the caller, if it has
- *             preset a pointer and a length, or else ours. A peer that does not know the table sends the item with the rest,
+ *             preset a pointer and a length of at least the table's threshold, or else ours. A peer that does not know the table sends the item with the rest,
  *             so the room is for both.
  * Memory:     One segment for all of it (cl_mem.c).
  */

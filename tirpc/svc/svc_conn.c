@@ -3,7 +3,7 @@
  *
  * svc_conn.c - connections of a service, and the identity of their peers
  *
- * Operation:  The transport accepts a peer (on_accept()), and delivers its calls (on_call()) into the queue of svc_xprt.c.
+ * Operation:  The transport accepts a peer (on_accept()), and delivers its calls (on_call()) into the queue of its client (svc_share.c).
  *             Authentication that libtirpc could not check here is refused at once.
  *
  *             A peer on the same host has no address. Programs that trust a reserved port see 127.0.0.1, with a port below

@@ -12,7 +12,7 @@
  *                                                    +-> detached, or held for a child of fork()
  *
  *             A dispatch function may run the loop itself: so its requests form a stack (`below`).
- * Memory:     A request belongs to the list or the handle that points to it, then to the transport until rt_req_is_done(). It
+ * Memory:     A request belongs to the list or the handle that points to it, then to the transport until on_done() of svc_req.c. It
  *             is freed when it has left the stack as well. Its connection stays as long as `req` is not NULL.
  * Threads:    The thread that runs the loop, except for what a detached request permits (svc_detach.c).
  */
