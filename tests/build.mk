@@ -210,7 +210,7 @@ MANY := $(O)/tests/interop/many
 RDMA_FLOWS := $(shell awk '!/^\#/ { print "$(O)/tests/flow/" $$1 }' tests/interop/flows.txt)
 
 .PHONY: interop-tools
-interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
+interop-tools: $(EXAMPLES) $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
 	$(O)/tests/unit/test_store_aio $(O)/tests/unit/test_store_aio_kernel $(O)/tests/flow/test_server_atime \
 	$(RDMA_FLOWS) $(NFS_PROGS)
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
