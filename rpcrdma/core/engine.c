@@ -447,7 +447,7 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 
 	e->running = true;
 	ran = run_sources(e);
-	e->unlooked += MAX(ran, 1);
+	e->unlooked += ran ? ran : RR_EMPTY_PASS;
 	if (!e->qps || e->unlooked >= RR_LOOK_AFTER) {
 		e->unlooked = 0;
 		ran += run_ready(e);

@@ -186,9 +186,10 @@ static inline uint64_t rr_spin_learnt(uint64_t spin_ns, uint64_t least_ns, uint6
 
 #define RR_READY_MAX 64        /* events of descriptors in one pass */
 #define RR_YIELD_AFTER_MAX 64u /* of rpcrdma_engine.yield_after */
-/* Passes look at descriptors and timers only after this much work, of which an empty pass counts 1: an epoll_wait() costs
- * as much as 30 looks at a ring in memory. */
-#define RR_LOOK_AFTER 64
+/* Passes look at descriptors and timers only after this many events, or empty passes, which count more: an epoll_wait()
+ * costs as much as 30 looks at a ring in memory. */
+#define RR_LOOK_AFTER 256
+#define RR_EMPTY_PASS 4
 
 struct rpcrdma_engine {
 	struct rpcrdma_domain *domain;
@@ -232,7 +233,7 @@ struct rpcrdma_engine {
 	uint64_t device_spin_ns;         /* how long to spin for the devices of pollers */
 	struct rr_contention contention;
 	bool busy;                       /* had work since last_event_ns, which is only updated when idle */
-	int unlooked;                    /* work since the last look at descriptors and timers */
+	int unlooked;                    /* events since the last look at descriptors and timers */
 	unsigned yield_after;            /* unsuccessful passes before a yield of the CPU */
 
 	struct rr_buf_cache buf_caches[RR_ZONES];

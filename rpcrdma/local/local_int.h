@@ -338,7 +338,6 @@ struct local_qp {
 
 	/* send queue */
 	struct local_sqe *sqe; /* start of the memory of all queues */
-	size_t queues_bytes;   /* ... its length */
 	struct rr_sge *sge; /* sge_max for each entry */
 	uint8_t *inl;       /* inline_max bytes for each entry */
 	uint32_t sq_depth, sq_mask, sq_used, sq_head, sq_tail, sq_unreleased;

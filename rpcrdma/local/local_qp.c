@@ -21,7 +21,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "local_int.h"
@@ -56,20 +55,18 @@ int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret)
 	return 0;
 }
 
-/* One block: the entries of all queues, the SGEs of the send queue, then its inline data. The kernel's memory, since
- * calloc() would touch all of it, and a connection with few messages on their way uses a page of each. */
+/* One block: the entries of all queues, the SGEs of the send queue, then its inline data. Not zeroed: an entry
+ * is written before it is read, and a connection with few messages on their way touches a page of each. */
 static int alloc_queues(struct local_qp *qp)
 {
 	size_t sq = pow2_at_least(qp->sq_depth), rq = pow2_at_least(qp->rq_depth);
 	size_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth + 1); /* plus qp->end */
 	size_t bytes = sq * (sizeof(*qp->sqe) + qp->sge_max * sizeof(*qp->sge) + qp->inline_max) + rq * sizeof(*qp->rqe) +
 		       cq * sizeof(*qp->cqe);
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (p == MAP_FAILED)
+	qp->sqe = malloc(bytes);
+	if (!qp->sqe)
 		return -ENOMEM;
-	qp->queues_bytes = bytes;
-	qp->sqe = p;
 	qp->rqe = (void *)(qp->sqe + sq);
 	qp->cqe = (void *)(qp->rqe + rq);
 	qp->sge = (void *)(qp->cqe + cq);
@@ -269,8 +266,7 @@ void rr_local_qp_destroy(struct rr_qp *base)
 	}
 	rr_local_qp_counted(qp);
 	atomic_fetch_sub(&f->conns, 1);
-	if (qp->sqe)
-		munmap(qp->sqe, qp->queues_bytes);
+	free(qp->sqe);
 	free(qp);
 }
 

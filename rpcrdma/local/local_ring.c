@@ -219,17 +219,10 @@ void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 	rr_local_ring_bell(qp);
 }
 
-static const struct shm_msg *next_msg(struct local_qp *qp)
-{
-	if (atomic_load_explicit(&qp->other->restart, memory_order_relaxed) == qp->rq_taken)
-		qp->my_ring.at = 0;
-	return ring_msg(&qp->my_ring);
-}
-
 /* Copies one message from the ring into the oldest posted receive. */
 static bool take_message(struct local_qp *qp)
 {
-	const struct shm_msg *m = next_msg(qp);
+	const struct shm_msg *m = ring_msg(&qp->my_ring);
 	const volatile struct shm_msg *v = m; /* each word is read once, since the peer may change it */
 	struct local_rqe r;
 	uint32_t with = v->with;
@@ -309,6 +302,9 @@ bool rr_local_ring_pull(struct local_qp *qp)
 		rr_local_qp_hostile(qp);
 		return true;
 	}
+	/* a message behind one that was not taken is not at the start because the ring was empty */
+	if (qp->rq_taken != head && atomic_load_explicit(&qp->other->restart, memory_order_relaxed) == qp->rq_taken)
+		qp->my_ring.at = 0;
 	while (qp->rq_taken != head)
 		if (!take_message(qp))
 			break;
