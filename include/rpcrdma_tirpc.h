@@ -96,8 +96,8 @@ static inline void rpcrdma_tirpc_stats(struct rpcrdma_tirpc_stats *ret)
  *       ("rdma6") or "tcp" ("tcp6")
  * @attr: NULL for the defaults
  *
- * Return: the handle (clnt_destroy()), or NULL with rpc_createerr set: RPC_UNKNOWNHOST,
- * RPC_PROGNOTREGISTERED, RPC_RPCBFAILURE (rpcbind does not reply), RPC_TIMEDOUT, RPC_SYSTEMERROR with the errno of connecting, or of a bad URL or
+ * Return: the handle (clnt_destroy()), or NULL with rpc_createerr set: RPC_UNKNOWNHOST, RPC_PROGNOTREGISTERED,
+ * RPC_RPCBFAILURE (rpcbind does not reply), RPC_TIMEDOUT, RPC_SYSTEMERROR with the errno of connecting, or of a bad URL or
  * attributes (EINVAL, ENAMETOOLONG, E2BIG).
  */
 CLIENT *rpcrdma_clnt_create(const char *url, rpcprog_t prog, rpcvers_t vers, const struct rpcrdma_tirpc_attr *attr);

@@ -440,6 +440,22 @@ bool rpcrdma_engine_is_running(const struct rpcrdma_engine *e)
 	return e->running;
 }
 
+static bool is_look_due(struct rpcrdma_engine *e)
+{
+	uint64_t now;
+
+	if (!e->qps)
+		return true;
+	if (++e->passes < RR_LOOK_PASSES)
+		return false;
+	e->passes = 0;
+	now = clock_now_ns();
+	if (now - e->looked_ns < RR_LOOK_NS)
+		return false;
+	e->looked_ns = now;
+	return true;
+}
+
 int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 {
 	bool nested = e->running;
@@ -447,9 +463,7 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 
 	e->running = true;
 	ran = run_sources(e);
-	e->unlooked += ran ? ran : RR_EMPTY_PASS;
-	if (!e->qps || e->unlooked >= RR_LOOK_AFTER) {
-		e->unlooked = 0;
+	if (is_look_due(e)) {
 		ran += run_ready(e);
 		ran += run_timers(e);
 	}

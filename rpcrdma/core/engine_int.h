@@ -186,10 +186,10 @@ static inline uint64_t rr_spin_learnt(uint64_t spin_ns, uint64_t least_ns, uint6
 
 #define RR_READY_MAX 64        /* events of descriptors in one pass */
 #define RR_YIELD_AFTER_MAX 64u /* of rpcrdma_engine.yield_after */
-/* Passes look at descriptors and timers only after this many events, or empty passes, which count more: an epoll_wait()
- * costs as much as 30 looks at a ring in memory. */
-#define RR_LOOK_AFTER 256
-#define RR_EMPTY_PASS 4
+/* While there are queue pairs, descriptors and timers are looked at when this many passes and this time have gone by: an
+ * epoll_wait() costs as much as 30 looks at a ring in memory, and a pass may take long. */
+#define RR_LOOK_PASSES 8u
+#define RR_LOOK_NS (10 * NS_PER_US)
 
 struct rpcrdma_engine {
 	struct rpcrdma_domain *domain;
@@ -233,7 +233,8 @@ struct rpcrdma_engine {
 	uint64_t device_spin_ns;         /* how long to spin for the devices of pollers */
 	struct rr_contention contention;
 	bool busy;                       /* had work since last_event_ns, which is only updated when idle */
-	int unlooked;                    /* events since the last look at descriptors and timers */
+	unsigned passes;                 /* since looked_ns was last compared */
+	uint64_t looked_ns;              /* last look at descriptors and timers; 0: the next comparison looks */
 	unsigned yield_after;            /* unsuccessful passes before a yield of the CPU */
 
 	struct rr_buf_cache buf_caches[RR_ZONES];

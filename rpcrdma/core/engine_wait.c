@@ -74,7 +74,8 @@ int rpcrdma_engine_arm(struct rpcrdma_engine *e)
 	if (!prepare_sleep(e))
 		return 1;
 	/* the next pass follows because the engine's descriptor is readable */
-	e->unlooked = RR_LOOK_AFTER;
+	e->passes = RR_LOOK_PASSES;
+	e->looked_ns = 0;
 	/* `sleeping` stays set: the next push rings, which costs only a system call */
 	if (first && e->alarm_ns != first->due_ns)
 		set_alarm(e, first->due_ns);
@@ -265,7 +266,7 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 				rr_spin_learnt(e->device_spin_ns, e->attr.spin_us * NS_PER_US,
 					       clock_now_ns() - MAX(e->last_event_ns, start));
 		atomic_store(&e->sleeping, false);
-		e->unlooked = 0;
+		e->passes = 0;
 		ran += rr_engine_run_awake(e);
 		e->running = nested;
 		e->busy = true;

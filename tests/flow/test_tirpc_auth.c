@@ -123,7 +123,7 @@ struct own {
 	AUTH auth;
 	bool valid;         /* what it thinks of verifiers */
 	unsigned refreshes; /* that there were */
-	int refused;        /* after so many, it has no other credential */
+	int refused;        /* refreshes that give a credential; later ones fail */
 	enum auth_stat why; /* of the last one */
 	unsigned validated;
 	struct opaque_auth verf; /* the last one; its body is gone */

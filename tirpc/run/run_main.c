@@ -201,7 +201,6 @@ static int set(const char *name, const char *value)
 static int check_report(void)
 {
 	const char *to = getenv(RT_ENV_REPORT);
-
 	int fd;
 
 	if (!to || !*to || !strcmp(to, "0") || !strcmp(to, "1"))
