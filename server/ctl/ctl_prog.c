@@ -309,7 +309,7 @@ static void whoami(struct req *r)
 	struct exports *exports = exports_current(nfs_server(r->srv));
 
 	identify(r, exports);
-	exports_put(exports);
+	served_put(&exports->served);
 }
 
 #define RESULT(type)                                                                               \

@@ -3,7 +3,7 @@
  *
  * server.c - starts and stops a server
  *
- * Operation: creates the file service, then workers, reactors, and last the listeners: no client can
+ * Operation: creates the services, then workers, reactors, and last the listeners: no client can
  *            call before everything exists. The end is the reverse: listeners, reactors (which drain),
  *            workers, and then everything they used.
  * Memory:    struct server owns everything; server_stop() frees it.
@@ -24,6 +24,7 @@
 #include "nfs.h"
 #include "rpcbind.h"
 #include "rpcrdma_lab.h"
+#include "services.h"
 
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
@@ -112,7 +113,7 @@ static int create_all(struct server *s, const struct conf *conf)
 
 	if (getrandom(s->instance, sizeof(s->instance), 0) != (ssize_t)sizeof(s->instance))
 		return -EIO;
-	err = s->ops->create ? s->ops->create(s, conf, reactors_of(conf)) : 0; /* logs errors itself */
+	err = service_create(s, conf, reactors_of(conf)); /* logs errors itself */
 	if (err)
 		return err;
 	err = rpcrdma_domain_create(&attr, &s->domain);
@@ -214,8 +215,8 @@ static void free_all(struct server *s)
 	rpcrdma_domain_destroy(s->domain);
 	drc_destroy(s->drc);
 	drc_destroy(s->drc_writes);
-	if (s->service && s->ops->destroy)
-		s->ops->destroy(s);
+	service_destroy(s);
+	pthread_mutex_destroy(&s->reload_lock);
 	pthread_mutex_destroy(&s->denials_lock);
 	latency_tracer_fini(&s->tracer);
 	clients_fini(&s->clients);
@@ -224,10 +225,12 @@ static void free_all(struct server *s)
 
 int server_start(const struct conf *conf, struct server **ret)
 {
-	return server_start_service(conf, &nfs_service, ret);
+	static const struct service *const services[] = { &nfs_service, NULL };
+
+	return server_start_services(conf, services, ret);
 }
 
-int server_start_service(const struct conf *conf, const struct service *ops, struct server **ret)
+int server_start_services(const struct conf *conf, const struct service *const *services, struct server **ret)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	int err;
@@ -236,7 +239,8 @@ int server_start_service(const struct conf *conf, const struct service *ops, str
 		return -ENOMEM;
 	for (unsigned i = 0; i < SERVER_DENIALS; i++)
 		s->denials[i] = (struct log_limit)LOG_LIMIT_INIT;
-	s->ops = ops;
+	s->services = services;
+	pthread_mutex_init(&s->reload_lock, NULL);
 	pthread_mutex_init(&s->denials_lock, NULL);
 	latency_tracer_init(&s->tracer);
 	clients_init(&s->clients);
@@ -263,8 +267,7 @@ int server_stop(struct server *s, unsigned timeout_ms)
 	int err = 0;
 
 	/* reactors are about to end: no thread may wait for them */
-	if (s->ops->stop)
-		s->ops->stop(s);
+	service_stop(s);
 	cm_close(s->cm);
 	for (unsigned i = 0; i < s->nreactors; i++) {
 		if (s->reactors[i]->running)
@@ -283,7 +286,7 @@ int server_stop(struct server *s, unsigned timeout_ms)
 
 int server_reload(struct server *s, const struct conf *conf, char *why, size_t why_bytes)
 {
-	return s->ops->reload ? s->ops->reload(s, conf, why, why_bytes) : -EOPNOTSUPP;
+	return service_reload(s, conf, why, why_bytes);
 }
 
 void server_set_manager(struct server *s, const struct server_manager *manager)

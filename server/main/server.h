@@ -28,10 +28,11 @@ struct service;
  */
 int must_check server_start(const struct conf *conf, struct server **ret);
 
-/** server_start_service - server_start() with other programs than those of leatd
- * @ops: must outlive the server
+/** server_start_services - server_start() with other services than those of leatd
+ * @services: end with NULL, and must outlive the server
  */
-int must_check server_start_service(const struct conf *conf, const struct service *ops, struct server **ret);
+int must_check server_start_services(const struct conf *conf, const struct service *const *services,
+				     struct server **ret);
 
 /** server_stop - accepts no new connections or calls, completes calls in progress, then ends
  * @timeout_ms: limit for the calls in progress

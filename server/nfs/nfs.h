@@ -48,8 +48,6 @@ struct nfs_server {
 	bool manage_gids;     /* look up the groups of users */
 	pthread_mutex_t exports_lock; /* over the next */
 	struct exports *exports;      /* in force: exports_current() */
-	pthread_mutex_t reload_lock;  /* over their replacement, and over: */
-	bool stopping;
 	struct mount_table *mounts;
 	struct fsync_batch *fsyncs;
 	struct dir_watches *dirs;
@@ -75,7 +73,7 @@ struct nfs_reactor {
 	struct reactor *reactor;
 	struct files files;
 	struct groups *groups; /* supplementary groups of users; NULL: the call's own groups apply */
-	struct exports_use *exports; /* exports for new calls */
+	struct served_use *exports; /* exports for new calls */
 	/* Longest data of a reply that is sent inside the reply instead of a separate chunk: a READ over TCP, a
 	 * READDIR. With a low limit of buffer memory it is less than NFS3_IO_MAX. A multiple of 4096. */
 	uint32_t inline_max;
@@ -173,7 +171,7 @@ struct nfs_call {
 	struct nfs_reactor *re;
 	struct groups_wait groups_wait;
 	struct files_waiter opener; /* waits until more files may be opened */
-	struct exports_use *exports; /* in force when it was decoded: held */
+	struct served_use *exports; /* in force when it was decoded: held */
 	struct export *exp;	    /* of the first handle */
 	struct fdcache_entry *file; /* READ, WRITE, COMMIT: held */
 	struct statx stx;	    /* of that file, when it was found */
@@ -208,12 +206,17 @@ extern const struct prog prog_nfs3, prog_nfsacl, prog_space, prog_mount3, prog_c
 
 static inline struct nfs_server *nfs_server(const struct server *srv)
 {
-	return srv->service;
+	return srv->service[SERVICE_NFS];
 }
 
 static inline struct nfs_reactor *nfs_reactor(const struct reactor *re)
 {
-	return re->service;
+	return re->service[SERVICE_NFS];
+}
+
+static inline struct nfs_conn *nfs_conn(const struct conn *c)
+{
+	return c->service[SERVICE_NFS];
 }
 
 #define nfs_count(re, field)                                                                       \
@@ -226,8 +229,9 @@ static inline struct nfs_call *nfs_call(const struct req *r)
 
 /* Hooks of nfs_service for the server (nfs_server.c); prog.h describes them. */
 int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors);
-int nfs_server_reload(struct server *srv, const struct conf *conf, char *why, size_t why_bytes);
-void nfs_server_stop(struct server *srv);
+int nfs_server_prepare(struct server *srv, const struct conf *conf, void **ret_change, char *why, size_t why_bytes);
+void nfs_server_commit(struct server *srv, void *change);
+void nfs_server_abandon(struct server *srv, void *change);
 void nfs_server_destroy(struct server *srv);
 
 /** nfs_init - prog.init of all programs whose prog.call_bytes is that of struct nfs_call */

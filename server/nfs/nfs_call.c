@@ -48,7 +48,7 @@ void nfs_release(struct req *r)
 	if (call->file)
 		fdcache_put(call->file);
 	assert(call->found.fd < 0 && call->opened.fd < 0 && call->made.fd < 0 && call->made.obj.fd < 0);
-	exports_use_put(call->exports);
+	served_use_put(call->exports);
 }
 
 void nfs_hold_exports(struct req *r)
@@ -56,12 +56,12 @@ void nfs_hold_exports(struct req *r)
 	struct nfs_call *call = nfs_call(r);
 
 	if (!call->exports)
-		call->exports = exports_use_hold(call->re->exports);
+		call->exports = served_use_hold(call->re->exports);
 }
 
 static bool conn_admits(struct conn *c, const struct exports *exports, const struct export *exp)
 {
-	const struct nfs_conn *n = c->service;
+	const struct nfs_conn *n = nfs_conn(c);
 
 	if (n->serial != exports->serial)
 		(void)nfs_conn_learn(c, exports);
@@ -73,11 +73,11 @@ static int find_export(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	const nfs_fh3 *fh = &call->args.fh;
-	int err = fh_export(call->exports->exports->fhs, fh->data.data_val, fh->data.data_len, &call->exp);
+	int err = fh_export(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, &call->exp);
 
 	if (err)
 		return err == -EBADF ? -EBADF : -ESTALE;
-	if (!conn_admits(r->conn, call->exports->exports, call->exp)) {
+	if (!conn_admits(r->conn, exports_of(call->exports), call->exp)) {
 		nfs_count(r->reactor, refused);
 		return -EACCES;
 	}

@@ -49,7 +49,7 @@ static void ask_groups(void *reactor, struct groups_entry *e)
 struct flush {
 	struct nfs_reactor *re;
 	struct fdcache_entry *entry;
-	struct exports_use *exports;
+	struct served_use *exports;
 	uint64_t seq;
 	struct store_io io;
 };
@@ -63,16 +63,16 @@ static void on_flushed(struct store_io *io)
 		nfs_count(re, sync_failed);
 	fdcache_flushed(f->entry, f->seq);
 	re->loop.flushing--;
-	exports_use_put(f->exports);
+	served_use_put(f->exports);
 	free(f);
 }
 
 /* A store of any export can sync a file of a removed one: the descriptor identifies the file. */
-static struct store *store_for(struct exports_use *use, const struct fdcache_entry *e)
+static struct store *store_for(struct served_use *use, const struct fdcache_entry *e)
 {
 	struct export *exp;
 
-	if (fh_export(use->exports->fhs, e->fh.data, e->fh.len, &exp))
+	if (fh_export(exports_of(use)->fhs, e->fh.data, e->fh.len, &exp))
 		return use->stores[0];
 	return use->stores[exp->idx];
 }
@@ -88,7 +88,7 @@ static void flush_file(void *reactor, struct fdcache_entry *e)
 	}
 	f->re = n;
 	f->entry = e;
-	f->exports = exports_use_hold(n->exports);
+	f->exports = served_use_hold(n->exports);
 	f->seq = e->dirty_seq;
 	f->io = (struct store_io){ .op = STORE_SYNC, .file = &e->file, .done = on_flushed };
 	n->reactor->loop.flushing++;
@@ -111,7 +111,7 @@ static int create_reactor(struct reactor *re)
 	struct nfs_reactor *n = calloc(1, sizeof(*n));
 	int err;
 
-	re->service = n;
+	re->service[SERVICE_NFS] = n;
 	if (!n)
 		return -ENOMEM;
 	n->reactor = re;
@@ -120,7 +120,7 @@ static int create_reactor(struct reactor *re)
 	if (!err && s->manage_gids)
 		err = groups_create(ask_groups, n, &n->groups);
 	if (!err)
-		err = exports_use_create(re, s->exports, &n->exports);
+		err = served_use_create(re, &s->exports->served, &n->exports);
 	return err;
 }
 
@@ -145,7 +145,7 @@ static void destroy_reactor(struct reactor *re)
 
 	files_destroy(&n->files);
 	groups_destroy(n->groups);
-	exports_use_put(n->exports);
+	served_use_put(n->exports);
 	free(n);
 }
 
@@ -153,7 +153,7 @@ static void destroy_reactor(struct reactor *re)
 
 bool nfs_conn_learn(struct conn *c, const struct exports *exports)
 {
-	struct nfs_conn *n = c->service;
+	struct nfs_conn *n = nfs_conn(c);
 	bool any = false;
 
 	n->serial = exports->serial;
@@ -172,22 +172,21 @@ static int accept_peer(struct conn *c, const char **ret_why)
 	struct exports *exports;
 	bool any;
 
-	c->service = calloc(1, sizeof(struct nfs_conn));
-	if (!c->service)
+	c->service[SERVICE_NFS] = calloc(1, sizeof(struct nfs_conn));
+	if (!nfs_conn(c))
 		return -ENOMEM;
 	exports = exports_current(nfs_server(c->srv));
 	any = nfs_conn_learn(c, exports);
-	exports_put(exports);
+	served_put(&exports->served);
 	if (any)
 		return 0;
 	*ret_why = "no export admits it";
-	free(c->service);
 	return -EACCES;
 }
 
 static void conn_closed(struct conn *c)
 {
-	free(c->service);
+	free(nfs_conn(c));
 }
 
 /* NFS, NFSACL, SPACE and MOUNT use the same port. The ctl program identifies the server on every connection. */
@@ -195,10 +194,12 @@ static const struct prog *const progs[] = { &prog_nfs3, &prog_nfsacl, &prog_spac
 					   NULL };
 
 const struct service nfs_service = {
+	.slot = SERVICE_NFS,
 	.progs = progs,
 	.create = nfs_server_create,
-	.reload = nfs_server_reload,
-	.stop = nfs_server_stop,
+	.prepare = nfs_server_prepare,
+	.commit = nfs_server_commit,
+	.abandon = nfs_server_abandon,
 	.destroy = nfs_server_destroy,
 	.create_reactor = create_reactor,
 	.start_reactor = start_reactor,

@@ -10,6 +10,7 @@
  * Errors:    Logged, and returned.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -172,7 +173,7 @@ int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nrea
 {
 	struct nfs_server *s = calloc(1, sizeof(*s));
 
-	srv->service = s;
+	srv->service[SERVICE_NFS] = s;
 	if (!s) {
 		log_err("cannot start: out of memory");
 		return -ENOMEM;
@@ -183,24 +184,44 @@ int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nrea
 	if (conf->manage_gids && !s->manage_gids)
 		log_warn("manage-gids has no effect: leatd does not run as root");
 	pthread_mutex_init(&s->exports_lock, NULL);
-	pthread_mutex_init(&s->reload_lock, NULL);
 	return create_all(s, conf);
 }
 
-int nfs_server_reload(struct server *srv, const struct conf *conf, char *why, size_t why_bytes)
+int nfs_server_prepare(struct server *srv, const struct conf *conf, void **ret_change, char *why, size_t why_bytes)
 {
-	return exports_replace(nfs_server(srv), conf, why, why_bytes);
+	struct served_change *c = NULL;
+	struct exports *now;
+	int err = exports_create(nfs_server(srv), conf, &now, why, why_bytes);
+
+	if (err)
+		return err;
+	err = served_prepare(srv, &now->served, &c);
+	if (err) {
+		(void)snprintf(why, why_bytes, "%s", strerror(-err));
+		served_put(&now->served);
+	}
+	*ret_change = c;
+	return err;
 }
 
-void nfs_server_stop(struct server *srv)
+void nfs_server_commit(struct server *srv, void *change)
 {
 	struct nfs_server *s = nfs_server(srv);
+	struct exports *now = container_of(served_change_to(change), struct exports, served), *old;
 
-	if (!s)
-		return;
-	pthread_mutex_lock(&s->reload_lock);
-	s->stopping = true;
-	pthread_mutex_unlock(&s->reload_lock);
+	pthread_mutex_lock(&s->exports_lock);
+	old = s->exports;
+	s->exports = now;
+	pthread_mutex_unlock(&s->exports_lock);
+	served_commit(change, exports_change_over);
+	exports_announce(old, now);
+	served_put(&old->served);
+}
+
+void nfs_server_abandon(struct server *srv, void *change)
+{
+	(void)srv;
+	served_abandon(change);
 }
 
 void nfs_server_destroy(struct server *srv)
@@ -208,12 +229,11 @@ void nfs_server_destroy(struct server *srv)
 	struct nfs_server *s = nfs_server(srv);
 
 	mount_table_destroy(s->mounts);
-	exports_put(s->exports);
+	served_put(s->exports ? &s->exports->served : NULL);
 	fh_set_destroy(s->fhs);
 	dir_watches_destroy(s->dirs);
 	fsync_batch_destroy(s->fsyncs);
 	free(s->state_dir);
-	pthread_mutex_destroy(&s->reload_lock);
 	pthread_mutex_destroy(&s->exports_lock);
 	free(s);
 }

@@ -62,7 +62,7 @@ static int walk(struct req *r, struct fh_obj *o, char *rest)
 
 		if (!strcmp(t, ".."))
 			return -EACCES;
-		err = vfs_lookup(call->exports->exports->fhs, o, t, &r->creds, &next);
+		err = vfs_lookup(exports_of(call->exports)->fhs, o, t, &r->creds, &next);
 		if (err)
 			return err;
 		fh_close(o);
@@ -91,7 +91,7 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 	char *copy;
 	int err;
 
-	exp = export_find_path(&call->exports->exports->table, path, &rest);
+	exp = export_find_path(&exports_of(call->exports)->table, path, &rest);
 	if (!exp)
 		return -ENOENT;
 	/* not from the connection's cached verdicts: those belong to its reactor */
@@ -104,11 +104,11 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 	copy = strdup(rest);
 	if (!copy)
 		return -ENOMEM;
-	err = fh_open_root(call->exports->exports->fhs, exp, &o);
+	err = fh_open_root(exports_of(call->exports)->fhs, exp, &o);
 	if (!err)
 		err = walk(r, &o, copy);
 	if (!err)
-		err = fh_make(call->exports->exports->fhs, &o, ret);
+		err = fh_make(exports_of(call->exports)->fhs, &o, ret);
 	fh_close(&o);
 	free(copy);
 	return err;
@@ -192,7 +192,7 @@ static void fill_entry(const struct export *exp, struct export_entry *e)
 static void list_exports(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
-	const struct export_table *t = &call->exports->exports->table;
+	const struct export_table *t = &exports_of(call->exports)->table;
 	struct export_entry *v = req_scratch(r, t->n * sizeof(*v));
 
 	call->res.exports = NULL;
@@ -215,7 +215,7 @@ static int authorize(struct req *r)
 	nfs_hold_exports(r);
 	if (r->rpc->proc != MOUNTPROC3_MNT)
 		return 0;
-	exp = export_find_path(&call->exports->exports->table, call->args.mnt, &rest);
+	exp = export_find_path(&exports_of(call->exports)->table, call->args.mnt, &rest);
 	r->dev = exp ? exp->volume.dev : 0;
 	return nfs_find_groups(r);
 }

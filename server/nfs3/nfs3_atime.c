@@ -39,7 +39,7 @@
 struct touch {
 	struct worker_job job;
 	struct nfs_reactor *re;
-	struct exports_use *exports; /* held */
+	struct served_use *exports; /* held */
 	struct store *store;
 	struct fdcache_entry *file; /* held */
 	struct statx before;
@@ -107,7 +107,7 @@ static void done_touch(struct worker_job *job)
 	t->re->files.touching--;
 	t->re->reactor->loop.flushing--;
 	fdcache_put(t->file);
-	exports_use_put(t->exports);
+	served_use_put(t->exports);
 	free(t);
 }
 
@@ -134,7 +134,7 @@ void nfs3_atime_touch(struct req *r)
 	if (!t)
 		return;
 	t->re = call->re;
-	t->exports = exports_use_hold(call->exports);
+	t->exports = served_use_hold(call->exports);
 	t->store = s;
 	t->file = e;
 	t->before = call->stx;

@@ -55,7 +55,7 @@ static bool is_inside(const struct req *r, const struct fh_obj *o)
 {
 	struct nfs_call *call = nfs_call(r);
 
-	return !S_ISDIR(o->stx.stx_mode) || !fh_check_dir_now(call->exports->exports->fhs, o);
+	return !S_ISDIR(o->stx.stx_mode) || !fh_check_dir_now(exports_of(call->exports)->fhs, o);
 }
 
 /* Return: the entry, held, and in @ret the object that it has open; or NULL */
@@ -121,7 +121,7 @@ static bool lookup_in(struct req *r, const struct fh_obj *dir)
 	struct nfs_call *call = nfs_call(r);
 	LOOKUP3resok *ok = &call->res.lookup.LOOKUP3res_u.resok;
 	const char *name = call->args.lookup.what.name;
-	struct fh_set *fhs = call->exports->exports->fhs;
+	struct fh_set *fhs = exports_of(call->exports)->fhs;
 	struct fh_obj o;
 	struct fh fh;
 	int err = fh_lookup_cached(fhs, dir, name, &o);

@@ -25,7 +25,7 @@ nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
 	int err;
 
 	call->looked = fdcache_look(&call->exp->volume.limits);
-	err = fh_open(call->exports->exports->fhs, fh->data.data_val, fh->data.data_len, ret);
+	err = fh_open(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, ret);
 	return err ? nfs3_conv_status(r, err) : NFS3_OK;
 }
 
@@ -113,11 +113,11 @@ static void lookup(struct req *r)
 	call->res.status = nfs3_open(r, &what->dir, dir);
 	if (call->res.status != NFS3_OK)
 		return;
-	err = vfs_lookup(call->exports->exports->fhs, dir, what->name, &r->creds, &o);
+	err = vfs_lookup(exports_of(call->exports)->fhs, dir, what->name, &r->creds, &o);
 	if (!err)
 		call->asked = call->rights = X_OK; /* the user may search it */
 	if (!err)
-		err = fh_make(call->exports->exports->fhs, &o, &fh);
+		err = fh_make(exports_of(call->exports)->fhs, &o, &fh);
 	if (err) {
 		call->res.status = nfs3_conv_status(r, err);
 		nfs3_conv_post_op(&dir->stx, &call->res.lookup.LOOKUP3res_u.resfail.dir_attributes);

@@ -39,7 +39,7 @@ static void reply_made(struct req *r, const struct fh_obj *dir, int err, struct 
 		return;
 	}
 	/* without a handle in the reply the client looks the file up */
-	if (!fh_make(call->exports->exports->fhs, &m->obj, &fh))
+	if (!fh_make(exports_of(call->exports)->fhs, &m->obj, &fh))
 		nfs3_conv_post_op_fh(&fh, call->mem.fh_res, &ok->obj);
 	nfs3_conv_post_op(&m->obj.stx, &ok->obj_attributes);
 	nfs3_wcc(r, dir, &ok->dir_wcc);
@@ -73,7 +73,7 @@ void nfs3_create(struct req *r)
 	if (a->how.mode != EXCLUSIVE)
 		err = nfs3_conv_sattr(&a->how.createhow3_u.obj_attributes, &sa);
 	if (!err)
-		err = vfs_create(call->exports->exports->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
+		err = vfs_create(exports_of(call->exports)->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
 				 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &call->made);
 	reply_made(r, &dir, err, &call->made);
 	fh_close(&call->made.obj); /* its attributes are still needed */
@@ -118,7 +118,7 @@ void nfs3_mkdir(struct req *r)
 		return;
 	err = nfs3_conv_sattr(&a->attributes, &sa);
 	if (!err)
-		err = vfs_mkdir(call->exports->exports->fhs, &dir, a->where.name, &sa, &r->creds, &m);
+		err = vfs_mkdir(exports_of(call->exports)->fhs, &dir, a->where.name, &sa, &r->creds, &m);
 	reply_made(r, &dir, err, &m);
 	vfs_made_close(&m);
 	fh_close(&dir);
@@ -162,7 +162,7 @@ void nfs3_symlink(struct req *r)
 	if (!err)
 		err = copy_target(r);
 	if (!err)
-		err = vfs_symlink(call->exports->exports->fhs, &dir, a->where.name, call->mem.path, &sa, &r->creds,
+		err = vfs_symlink(exports_of(call->exports)->fhs, &dir, a->where.name, call->mem.path, &sa, &r->creds,
 				  &m);
 	reply_made(r, &dir, err, &m);
 	vfs_made_close(&m);
@@ -199,7 +199,7 @@ static int make_node(struct req *r, const struct fh_obj *dir, struct vfs_made *m
 	err = nfs3_conv_sattr(is_dev ? &dev->dev_attributes : &a->what.mknoddata3_u.pipe_attributes,
 			      &sa);
 	return err ? err
-		   : vfs_mknod(call->exports->exports->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
+		   : vfs_mknod(exports_of(call->exports)->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
 }
 
 void nfs3_mknod(struct req *r)
@@ -246,7 +246,7 @@ static void remove_name(struct req *r, bool is_dir)
 	call->res.status = nfs3_open_dir(r, &what->dir, &wcc, &dir);
 	if (call->res.status != NFS3_OK)
 		return;
-	err = vfs_remove(call->exports->exports->fhs, &dir, what->name, is_dir, &r->creds, &gone);
+	err = vfs_remove(exports_of(call->exports)->fhs, &dir, what->name, is_dir, &r->creds, &gone);
 	if (err)
 		call->res.status = nfs3_conv_status(r, err);
 	let_go(r, &gone);
@@ -279,7 +279,7 @@ void nfs3_rename(struct req *r)
 		return;
 	call->res.status = nfs3_open_dir(r, &a->to.dir, &to_wcc, &to);
 	if (call->res.status == NFS3_OK) {
-		err = vfs_rename(call->exports->exports->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
+		err = vfs_rename(exports_of(call->exports)->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
 				 &gone);
 		if (err)
 			call->res.status = nfs3_conv_status(r, err);
@@ -307,7 +307,7 @@ void nfs3_link(struct req *r)
 		return;
 	call->res.status = nfs3_open_dir(r, &a->link.dir, &wcc, &dir);
 	if (call->res.status == NFS3_OK) {
-		err = vfs_link(call->exports->exports->fhs, &o, &dir, a->link.name, &r->creds);
+		err = vfs_link(exports_of(call->exports)->fhs, &o, &dir, a->link.name, &r->creds);
 		if (err)
 			call->res.status = nfs3_conv_status(r, err);
 		if (dir.exp == o.exp)

@@ -28,6 +28,7 @@
 #include "conn.h"
 #include "req.h"
 #include "server_int.h"
+#include "services.h"
 
 #define URL_BYTES 300
 
@@ -231,7 +232,7 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	cm->attr.inline_bytes = conf->inline_bytes;
 	cm->attr.credits = conf->credits;
 	cm->attr.conns_max = conf->max_connections;
-	cm->attr.req_bytes = (uint32_t)req_bytes(srv->ops);
+	cm->attr.req_bytes = (uint32_t)service_req_bytes(srv);
 	cm->attr.srq = conf->srq;
 	cm->lab = (struct rpcrdma_lab){ .no_private_data = conf->no_private_data, .modes = conf->modes };
 	cm->attr.lab = &cm->lab;

@@ -8,7 +8,7 @@
  * Memory:    Freed by on_closed(), when the transport holds none of its requests.
  * Threads:   on_accept() runs on the listener's thread, req_call() on the reactor's, on_closed() on either:
  *            a connection may fail before the reactor receives it.
- * Errors:    Refuses a peer if the service does (service.accept), and another user of this host if leatd cannot assume
+ * Errors:    Refuses a peer that no service admits, and another user of this host if leatd cannot assume
  *            that user's identity.
  */
 #include "conn.h"
@@ -23,6 +23,7 @@
 #include "reactor.h"
 #include "req.h"
 #include "server_int.h"
+#include "services.h"
 
 /* An unprivileged leatd serves only its own user, and root, which could assume that identity anyway. Only the peer
  * credentials from the kernel count. A network has none: cm.c warns about that at start. */
@@ -86,12 +87,6 @@ static void on_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
 		log_warn("%s turned away (client %s): %s", peer->text, client, refusal(err));
 }
 
-static void end_service(struct conn *c)
-{
-	if (c->srv->ops->closed)
-		c->srv->ops->closed(c);
-}
-
 static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
 		     void **ret_conn_ctx)
 {
@@ -125,9 +120,9 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 		free(c);
 		return -EACCES;
 	}
-	err = srv->ops->accept ? srv->ops->accept(c, &why) : 0;
+	err = service_accept(c, &why);
 	if (!err && client_get(&srv->clients, peer, &c->client)) {
-		end_service(c);
+		service_closed(c);
 		err = -ENOMEM;
 	}
 	if (err) {
@@ -152,7 +147,7 @@ static void on_closed(void *conn_ctx)
 	struct conn *c = conn_ctx;
 	struct reactor *re = c->reactor;
 
-	end_service(c);
+	service_closed(c);
 	client_put(c->client);
 	free(c);
 	atomic_fetch_sub(&re->nconns, 1);

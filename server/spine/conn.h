@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "fair.h"
+#include "prog.h"
 #include "rpcrdma.h"
 
 struct client;
@@ -27,7 +28,7 @@ struct conn {
 	struct list reqs; /* req.of_conn: all of its requests */
 	uint64_t number; /* unique in this process; not 0 */
 	struct rpcrdma_peer peer;
-	void *service; /* state of the programs for this connection: prog.h */
+	void *service[SERVICES]; /* states of the services for this connection: prog.h */
 };
 
 /** conn_ops - callbacks for the transport; the listener's context is the struct server */

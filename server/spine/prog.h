@@ -88,31 +88,42 @@ struct prog {
 	void (*release)(struct req *r);
 };
 
-/* Programs that belong together, and what they share: per server (srv->service), per reactor (reactor->service) and
- * per connection (conn->service). A hook without anything to do may be NULL. */
+/* Where a service keeps its state. Those of one server have different slots. */
+enum service_slot {
+	SERVICE_NFS, /* files; a test's only service */
+	SERVICE_BLOCK,
+	SERVICES,
+};
+
+/* Programs that belong together, and what they share: srv->service[slot], reactor->service[slot] and conn->service[slot].
+ * A hook without anything to do may be NULL. services.c calls them. */
 struct service {
+	enum service_slot slot;
 	const struct prog *const *progs; /* ends with NULL */
-	/* On the thread of server_start(), before any other hook: sets srv->service. It may log. Return: 0 or -errno */
+	/* On the thread of server_start(), before any other hook: sets the server's state. It may log.
+	 * Return: 0 or -errno */
 	int (*create)(struct server *srv, const struct conf *conf, unsigned nreactors);
-	/* server_reload(); NULL: -EOPNOTSUPP */
-	int (*reload)(struct server *srv, const struct conf *conf, char *why, size_t why_bytes);
-	/* No reload() may begin from now on; waits for one in progress */
-	void (*stop)(struct server *srv);
-	/* All threads have ended. Runs if srv->service was set, whatever create() returned */
+	/* server_reload(): prepares the change to @conf, so that it cannot fail. @ret_change may stay NULL. Then one of the
+	 * next two runs. NULL: -EOPNOTSUPP. Return: 0, or -errno with @why */
+	int (*prepare)(struct server *srv, const struct conf *conf, void **ret_change, char *why, size_t why_bytes);
+	void (*commit)(struct server *srv, void *change);
+	void (*abandon)(struct server *srv, void *change);
+	/* All threads have ended. Runs if the server's state was set, whatever create() returned */
 	void (*destroy)(struct server *srv);
-	/* The same thread, before the reactor runs. Sets re->service. Return: 0 or -errno */
+	/* The same thread, before the reactor runs. Sets the reactor's state. Return: 0 or -errno */
 	int (*create_reactor)(struct reactor *re);
 	/* On the reactor's thread: it has begun, and is about to end */
 	void (*start_reactor)(struct reactor *re);
 	void (*stop_reactor)(struct reactor *re);
 	/* Is work in progress that has no request? Besides loop->flushing */
 	bool (*is_busy)(const struct reactor *re);
-	/* After the reactor's thread has ended; the engine still exists. Runs if re->service was set */
+	/* After the reactor's thread has ended; the engine still exists. Runs if the reactor's state was set */
 	void (*destroy_reactor)(struct reactor *re);
-	/* On the listener's thread. May c->peer connect? Sets c->service. NULL: all may.
-	 * Return: 0, -ENOMEM, -EACCES: @ret_why is set to a text for the log */
+	/* On the listener's thread. May c->peer connect? Sets the connection's state. NULL: all may.
+	 * Return: 0; -ENOMEM; -EACCES: not for this service, but another one may admit it. @ret_why is set to a text for
+	 * the log */
 	int (*accept)(struct conn *c, const char **ret_why);
-	/* The connection has ended; any thread */
+	/* The connection has ended, or was not admitted, whatever accept() returned; any thread */
 	void (*closed)(struct conn *c);
 };
 

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "req.h"
 #include "server_int.h"
+#include "services.h"
 
 #define TRIM_EVERY_NS (10 * NS_PER_S)
 #define DRAIN_EVERY_NS (2 * NS_PER_MS)
@@ -63,7 +64,7 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, str
 	r->srv = srv;
 	r->idx = idx;
 	r->loop.workers = srv->workers;
-	r->req_bytes = req_bytes(srv->ops);
+	r->req_bytes = service_req_bytes(srv);
 	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
 	list_init(&r->units.free);
@@ -72,8 +73,8 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, str
 	r->trim.fn = on_trim;
 	err = rpcrdma_engine_create(srv->domain, &attr, &r->loop.engine);
 	r->units.engine = r->loop.engine;
-	if (!err && srv->ops->create_reactor)
-		err = srv->ops->create_reactor(r);
+	if (!err)
+		err = service_create_reactor(r);
 	if (err) {
 		reactor_destroy(r);
 		return err;
@@ -85,17 +86,14 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, str
 static void *reactor_main(void *arg)
 {
 	struct reactor *r = arg;
-	const struct service *ops = r->srv->ops;
 
 	creds_stay();
 	rpcrdma_timer_set(r->loop.engine, &r->trim, TRIM_EVERY_NS);
-	if (ops->start_reactor)
-		ops->start_reactor(r);
+	service_start_reactor(r);
 	while (!r->loop.stop)
 		(void)rpcrdma_engine_wait(r->loop.engine, -1);
 	rpcrdma_timer_cancel(r->loop.engine, &r->trim);
-	if (ops->stop_reactor)
-		ops->stop_reactor(r);
+	service_stop_reactor(r);
 	sem_post(&r->ended);
 	return NULL;
 }
@@ -113,9 +111,8 @@ int reactor_run(struct reactor *r)
 static void on_drain(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, drain);
-	const struct service *ops = r->srv->ops;
 	/* work in progress that may have no request waiting for it */
-	bool working = r->loop.flushing || (ops->is_busy && ops->is_busy(r));
+	bool working = r->loop.flushing || service_is_busy(r);
 	bool busy = r->taken > r->partial || working;
 
 	if (!r->closing && (!busy || clock_now_ns() >= r->drain_until_ns)) {
@@ -172,8 +169,7 @@ void reactor_destroy(struct reactor *r)
 		;
 	free_reqs(r);
 	place_pool_fini(&r->units);
-	if (r->service && r->srv->ops->destroy_reactor) /* before the engine: stores may have watches on it */
-		r->srv->ops->destroy_reactor(r);
+	service_destroy_reactor(r); /* before the engine: stores may have watches on it */
 	rpcrdma_engine_destroy(r->loop.engine);
 	sem_destroy(&r->ended);
 	free(r);

@@ -21,6 +21,7 @@
 #include "latency.h"
 #include "loop.h"
 #include "place.h"
+#include "prog.h"
 #include "rpcrdma.h"
 #include "store.h"
 
@@ -52,7 +53,7 @@ struct reactor {
 	struct server *srv;
 	unsigned idx;
 	struct loop loop;
-	void *service;	     /* state of the programs on this reactor: prog.h */
+	void *service[SERVICES]; /* states of the services on this reactor: prog.h */
 	size_t req_bytes;    /* of a request, with the program's part */
 	struct list free_reqs;	 /* recycled requests */
 	struct place_pool units; /* of their payloads */

@@ -92,6 +92,7 @@
 #include "conn.h"
 #include "reactor.h"
 #include "server_int.h"
+#include "services.h"
 
 static enum req_state state_new(struct req *r);
 static enum req_state state_identifying(struct req *r);
@@ -317,19 +318,11 @@ static enum req_state end_fail(struct req *r, int err)
 	return REQ_REPLYING;
 }
 
-/* All programs of a service use the same port, so a client needs no rpcbind. */
-static const struct prog *find_prog(const struct service *s, uint32_t number)
-{
-	for (const struct prog *const *v = s->progs; *v; v++)
-		if ((*v)->number == number)
-			return *v;
-	return NULL;
-}
-
 /* Finds the program and the procedure, or sets the error to reply with (RFC 5531 section 9). */
 static bool find_proc(struct req *r)
 {
-	const struct prog *p = find_prog(r->srv->ops, r->rpc->prog);
+	/* all programs use the same port, so a client needs no rpcbind */
+	const struct prog *p = service_prog(r->srv, r->rpc->prog);
 	uint32_t proc = r->rpc->proc;
 
 	if (!p) {

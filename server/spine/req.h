@@ -79,16 +79,6 @@ struct req {
 	_Alignas(max_align_t) unsigned char call[]; /* the program's part: prog.call_bytes */
 };
 
-/** req_bytes - returns the memory of a request of a service, with the program's part */
-static inline size_t req_bytes(const struct service *s)
-{
-	size_t most = 0;
-
-	for (const struct prog *const *v = s->progs; *v; v++)
-		most = MAX(most, (*v)->call_bytes);
-	return sizeof(struct req) + most;
-}
-
 /** req_args, req_res - the arguments and results of a request with r->proc */
 static inline void *req_args(const struct req *r)
 {

@@ -23,8 +23,10 @@
 /* Written before the threads start and after they end. Members that change in between are atomic or locked. */
 struct server {
 	struct rpcrdma_domain *domain;
-	const struct service *ops; /* the programs that it serves */
-	void *service;		   /* their state: prog.h */
+	const struct service *const *services; /* that it offers; ends with NULL */
+	void *service[SERVICES];   /* their states: prog.h */
+	pthread_mutex_t reload_lock; /* over their replacement, and over: */
+	bool stopping;
 	const struct server_manager *_Atomic manager; /* NULL: not managed */
 	struct clients clients;
 	struct worker_pool *workers;

@@ -39,8 +39,8 @@ struct toy_call {
 
 atomic_bool toy_hold;
 
-#define TOY(srv) ((struct toy *)(srv)->service)
-#define REACTOR(r) ((struct toy_reactor *)(r)->reactor->service)
+#define TOY(srv) ((struct toy *)(srv)->service[SERVICE_NFS])
+#define REACTOR(r) ((struct toy_reactor *)(r)->reactor->service[SERVICE_NFS])
 #define CALL(r) ((struct toy_call *)(void *)(uintptr_t)(r)->call)
 
 bool_t toy_xdr(XDR *x, struct toy_msg *m)
@@ -172,7 +172,7 @@ static const struct prog prog_toy = {
 
 static int create(struct server *srv, const struct conf *conf, unsigned nreactors)
 {
-	struct toy *t = srv->service = calloc(1, sizeof(*t));
+	struct toy *t = srv->service[SERVICE_NFS] = calloc(1, sizeof(*t));
 	struct stat st;
 
 	(void)nreactors;
@@ -188,13 +188,13 @@ static int create(struct server *srv, const struct conf *conf, unsigned nreactor
 static void destroy(struct server *srv)
 {
 	close(TOY(srv)->fd);
-	free(srv->service);
+	free(TOY(srv));
 }
 
 static int create_reactor(struct reactor *r)
 {
 	struct store_env env = { .loop = &r->loop, .counters = &r->counters.store };
-	struct toy_reactor *re = r->service = calloc(1, sizeof(*re));
+	struct toy_reactor *re = r->service[SERVICE_NFS] = calloc(1, sizeof(*re));
 
 	re->file.fd = -1;
 	list_init(&re->waiting);
@@ -203,7 +203,7 @@ static int create_reactor(struct reactor *r)
 
 static void destroy_reactor(struct reactor *r)
 {
-	struct toy_reactor *re = r->service;
+	struct toy_reactor *re = r->service[SERVICE_NFS];
 
 	if (re->file.fd >= 0)
 		store_close(&re->file);

@@ -27,7 +27,7 @@ struct toy_msg { /* arguments and results */
 bool_t toy_xdr(XDR *x, struct toy_msg *m);
 bool_t toy_xdr_data(XDR *x, struct toy_msg *m);
 
-extern const struct service toy_service; /* for server_start_service() */
+extern const struct service toy_service; /* for server_start_services() */
 extern atomic_bool toy_hold; /* the request that opens the file waits while this is set */
 
 #endif

@@ -86,6 +86,7 @@ static void make_volume(const char *path)
 /* @options: of the data path; @pinned: limit of memory for payload, 0: the default */
 static void start(const char *options, size_t pinned)
 {
+	static const struct service *const services[] = { &toy_service, NULL };
 	struct conf *conf = malloc(sizeof(*conf));
 	char text[512], why[256];
 
@@ -111,7 +112,7 @@ static void start(const char *options, size_t pinned)
 	if (pinned)
 		conf->pinned_max = pinned;
 	log_state.level = LOG_LEVEL_ERR;
-	assert_int_equal(server_start_service(conf, &toy_service, &rig.srv), 0);
+	assert_int_equal(server_start_services(conf, services, &rig.srv), 0);
 	conf_fini(conf);
 	free(conf);
 	rig.addr = *server_listener(rig.srv, 0);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * served.h - the volumes that a service serves, with their stores on each reactor, and their replacement
+ *
+ * Invariants: What a request was decoded under stays until the request ends. A struct served never changes. A new one
+ * replaces it, on each reactor between two requests.
+ */
+#ifndef LEAT_SERVER_SERVED_H
+#define LEAT_SERVER_SERVED_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/util.h"
+#include "worker.h"
+
+struct reactor;
+struct served_change;
+struct server;
+struct store;
+struct volume;
+
+/* The volumes of one configuration: the first member of a service's own structure, of malloc(). Shared, read-only; its
+ * last holder closes it and frees it. */
+struct served {
+	size_t n;
+	struct volume *(*volume)(struct served *s, size_t i);
+	void (*close)(struct served *s); /* may block */
+	atomic_uint refs;
+	struct worker_job end;  /* job of the last reactor that held it */
+	struct reactor *last;
+};
+
+/* The volumes as one reactor uses them. Only for its thread; freed by the last holder: a request, or on replacement. */
+struct served_use {
+	struct served *served;
+	struct reactor *reactor;
+	unsigned holders;
+	struct store *stores[]; /* by index of the volume; without volumes one, which can sync files */
+};
+
+/** served_init - begins with one reference, the caller's */
+void served_init(struct served *s, size_t n, struct volume *(*volume)(struct served *s, size_t i),
+		 void (*close)(struct served *s));
+
+/** served_get - takes a reference for a caller that has one; any thread */
+static inline void served_get(struct served *s)
+{
+	atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+}
+
+/** served_put - releases @s; any thread but a reactor's. NULL is fine. */
+void served_put(struct served *s);
+
+/** served_use_create - creates the stores for a reactor, held for the caller; any thread, before it is used
+ *
+ * Return: 0 or -errno.
+ */
+int must_check served_use_create(struct reactor *r, struct served *s, struct served_use **ret);
+
+/** served_use_hold, served_use_put - take and release a reference; reactor's thread only. put accepts NULL. */
+static inline struct served_use *served_use_hold(struct served_use *u)
+{
+	u->holders++;
+	return u;
+}
+
+/** served_use_free - the last reference was released */
+void served_use_free(struct served_use *u);
+
+static inline void served_use_put(struct served_use *u)
+{
+	if (u && !--u->holders)
+		served_use_free(u);
+}
+
+/** served_prepare - creates all that a replacement by @now needs, so that it cannot fail
+ * @ret: takes over the caller's reference to @now, until served_commit() or served_abandon()
+ *
+ * Return: 0; -errno: the caller still has its reference.
+ */
+int must_check served_prepare(struct server *srv, struct served *now, struct served_change **ret);
+
+/** served_commit - runs @change_over on the thread of each reactor, and waits until all have run; frees @c
+ * @change_over: takes over @use, and releases the one it replaces
+ *
+ * Not from a reactor's thread. Afterwards every new request uses what replaces it. The caller has the reference to it.
+ */
+void served_commit(struct served_change *c, void (*change_over)(struct reactor *re, struct served_use *use));
+
+/** served_change_to - what it replaces the volumes by */
+struct served *served_change_to(const struct served_change *c);
+
+/** served_abandon - nothing is replaced after all; frees @c and what it was given. NULL is fine. */
+void served_abandon(struct served_change *c);
+
+#endif
