@@ -327,7 +327,7 @@ static bool is_reachable(const struct rpcrdma_addr *addr)
 	if (getaddrinfo(addr->host, NULL, &hints, &list))
 		return true;
 	for (a = list; a; a = a->ai_next)
-		reachable |= !export_addr_is_loopback(a->ai_addr);
+		reachable |= !peer_is_loopback(a->ai_addr);
 	freeaddrinfo(list);
 	return reachable;
 }
@@ -349,7 +349,7 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 		if (!is_reachable(&c->listen[i]))
 			continue;
 		for (size_t k = 0; k < c->nexports; k++) {
-			if (!c->exports[k].nclients)
+			if (!c->exports[k].peers.n)
 				return conf_say(why,
 					   "%s would be reached by other hosts, but export %s has "
 					   "no clients=: name the allowed hosts, or listen on a "

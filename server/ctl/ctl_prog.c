@@ -286,7 +286,7 @@ static void identify(struct req *r, const struct exports *exports)
 	bool is_root = !r->creds.anon && r->creds.uid == 0;
 
 	/* the connection's own record of this belongs to its reactor */
-	if (!exp || export_admits(&exp->conf, &r->conn->peer) != EXPORT_ADMITTED) {
+	if (!exp || peers_admit(&exp->conf.peers, &r->conn->peer) != PEER_ADMITTED) {
 		res->identity = CTL_NOT_ADMITTED;
 		return;
 	}

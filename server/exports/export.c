@@ -12,12 +12,10 @@
  */
 #include "export.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,65 +33,13 @@ void export_conf_fini(struct export_conf *c)
 	c->name = c->path = NULL;
 }
 
-int export_cidr_parse(const char *text, struct export_cidr *ret)
-{
-	struct export_cidr c = { .family = AF_INET };
-	char host[INET6_ADDRSTRLEN + 1];
-	const char *slash = strchr(text, '/');
-	size_t n = slash ? (size_t)(slash - text) : strlen(text);
-	unsigned max;
-
-	if (!n || n >= sizeof(host))
-		return -EINVAL;
-	memcpy(host, text, n);
-	host[n] = '\0';
-	if (inet_pton(AF_INET, host, c.addr) != 1) {
-		c.family = AF_INET6;
-		if (inet_pton(AF_INET6, host, c.addr) != 1)
-			return -EINVAL;
-	}
-	max = c.family == AF_INET ? 32 : 128;
-	c.bits = max;
-	if (slash) {
-		char *end;
-		unsigned long bits;
-
-		if (slash[1] < '0' || slash[1] > '9')
-			return -EINVAL;
-		errno = 0;
-		bits = strtoul(slash + 1, &end, 10);
-		if (errno || *end || bits > max)
-			return -EINVAL;
-		c.bits = (unsigned)bits;
-	}
-	*ret = c;
-	return 0;
-}
-
 /* Adds one address or network, or several separated by commas or blanks. */
 static int add_clients(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
 	struct export_conf *c = to;
-	char *copy = strdup(value ? value : ""), *save = NULL;
-	size_t before = c->nclients;
-	int err = 0;
 
 	(void)o;
-	if (!copy)
-		return -ENOMEM;
-	for (char *t = strtok_r(copy, ", \t", &save); t && !err;
-	     t = strtok_r(NULL, ", \t", &save)) {
-		if (c->nclients == EXPORT_CLIENTS_MAX)
-			err = opt_fail(-E2BIG, why, why_bytes, "more than %d clients", EXPORT_CLIENTS_MAX);
-		else if (export_cidr_parse(t, &c->clients[c->nclients]))
-			err = opt_fail(-EINVAL, why, why_bytes, "'%s' is not an address or network", t);
-		else
-			c->nclients++;
-	}
-	free(copy);
-	if (!err && c->nclients == before)
-		err = opt_fail(-EINVAL, why, why_bytes, "clients: no address or network given");
-	return err;
+	return peers_add(&c->peers, value, "clients", why, why_bytes);
 }
 
 static int set_path(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
@@ -125,9 +71,9 @@ static const struct opt opts[] = {
 	     EXPORT_GIVEN_SQUASH),
 	FLAG("all_squash", NULL, "all requests run as the anonymous user", squash, EXPORT_SQUASH_ALL,
 	     EXPORT_SQUASH_ROOT, EXPORT_GIVEN_SQUASH),
-	FLAG("secure", NULL, "over TCP only from ports below 1024 (default if run by root)", secure, 1, 0,
+	FLAG("secure", NULL, "over TCP only from ports below 1024 (default if run by root)", peers.secure, 1, 0,
 	     EXPORT_GIVEN_SECURE),
-	FLAG("insecure", NULL, "from any port (default if not run by root)", secure, 0, 1, EXPORT_GIVEN_SECURE),
+	FLAG("insecure", NULL, "from any port (default if not run by root)", peers.secure, 0, 1, EXPORT_GIVEN_SECURE),
 	{ "anonuid", "N", OPT_STR(EXPORT_ANON_ID), "the anonymous user", NULL, OPT_NUMBER, 0, OPT_AT(struct export_conf, anonuid),
 	  .max = UINT32_MAX - 1, .given = EXPORT_GIVEN_ANONUID }, /* (uint32_t)-1: "unchanged" to chown(), setfsuid() */
 	{ "anongid", "N", OPT_STR(EXPORT_ANON_ID), "the anonymous group", NULL, OPT_NUMBER, 0, OPT_AT(struct export_conf, anongid),
@@ -144,7 +90,7 @@ void export_conf_init(struct export_conf *c)
 {
 	memset(c, 0, sizeof(*c));
 	opt_init(opts, ARRAY_SIZE(opts), c);
-	c->secure = geteuid() == 0;
+	c->peers.secure = geteuid() == 0;
 	data_conf_init(&c->data);
 }
 
@@ -182,10 +128,10 @@ static int parse_options(struct export_conf *c, char *options, char *why, size_t
 
 	for (char *t = strtok_r(options, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
 		char *value = strchr(t, '=');
-		struct export_cidr cidr;
+		struct peer_net net;
 		int err;
 
-		if (in_clients && !export_cidr_parse(t, &cidr)) { /* one more network after clients=... */
+		if (in_clients && !peer_net_parse(t, &net)) { /* one more network after clients=... */
 			err = export_conf_option(c, "clients", t, why, why_bytes);
 		} else if (!strncmp(t, "path=", 5)) {
 			err = opt_fail(-ENOENT, why, why_bytes, "no such export option: 'path'");
@@ -272,114 +218,6 @@ int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
 		return opt_fail(-EINVAL, why, why_bytes, "export name '%s' is not an absolute path of at most %d bytes",
 				c->name, EXPORT_NAME_MAX);
 	return data_conf_check(&c->data, why, why_bytes);
-}
-
-/* Normalizes the address: an IPv4 peer of an IPv6 socket is an IPv4 peer. */
-static bool peer_bytes(const struct sockaddr *sa, int *ret_family, uint8_t ret[16])
-{
-	if (sa->sa_family == AF_INET) {
-		struct sockaddr_in in;
-
-		memcpy(&in, sa, sizeof(in));
-		*ret_family = AF_INET;
-		memcpy(ret, &in.sin_addr, 4);
-		return true;
-	}
-	if (sa->sa_family == AF_INET6) {
-		struct sockaddr_in6 in6;
-
-		memcpy(&in6, sa, sizeof(in6));
-		if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
-			*ret_family = AF_INET;
-			memcpy(ret, in6.sin6_addr.s6_addr + 12, 4);
-		} else {
-			*ret_family = AF_INET6;
-			memcpy(ret, &in6.sin6_addr, 16);
-		}
-		return true;
-	}
-	return false;
-}
-
-static bool cidr_holds(const struct export_cidr *c, int family, const uint8_t addr[16])
-{
-	unsigned whole = c->bits / 8, rest = c->bits % 8;
-	uint8_t mask = (uint8_t)(0xff00u >> rest);
-
-	if (c->family != family || memcmp(c->addr, addr, whole))
-		return false;
-	return !rest || !((c->addr[whole] ^ addr[whole]) & mask);
-}
-
-bool export_addr_is_loopback(const struct sockaddr *sa)
-{
-	static const uint8_t one[16] = { [15] = 1 };
-	uint8_t addr[16];
-	int family;
-
-	if (!peer_bytes(sa, &family, addr))
-		return false;
-	return family == AF_INET ? addr[0] == 127 : !memcmp(addr, one, sizeof(one));
-}
-
-static bool is_client(const struct export_conf *c, const struct sockaddr *sa)
-{
-	uint8_t addr[16];
-	int family;
-
-	if (!c->nclients)
-		return export_addr_is_loopback(sa);
-	if (!peer_bytes(sa, &family, addr))
-		return false;
-	for (size_t i = 0; i < c->nclients; i++) {
-		if (cidr_holds(&c->clients[i], family, addr))
-			return true;
-	}
-	return false;
-}
-
-static unsigned port_of(const struct sockaddr *sa)
-{
-	struct sockaddr_in6 in6;
-	struct sockaddr_in in;
-
-	if (sa->sa_family == AF_INET6) {
-		memcpy(&in6, sa, sizeof(in6));
-		return ntohs(in6.sin6_port);
-	}
-	memcpy(&in, sa, sizeof(in));
-	return ntohs(in.sin_port);
-}
-
-enum export_verdict export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer)
-{
-	const struct sockaddr *sa = (const struct sockaddr *)&peer->addr;
-
-	if (peer->transport == RPCRDMA_LOCAL)
-		return EXPORT_ADMITTED;
-	if (!is_client(c, sa))
-		return EXPORT_NOT_ADDRESS;
-	if (c->secure && peer->transport == RPCRDMA_TCP && port_of(sa) >= EXPORT_PORTS_RESERVED)
-		return EXPORT_NOT_PORT;
-	return EXPORT_ADMITTED;
-}
-
-const char *export_verdict_text(enum export_verdict v, const struct rpcrdma_peer *peer, char *buf,
-				size_t bytes)
-{
-	switch (v) {
-	case EXPORT_ADMITTED:
-		(void)snprintf(buf, bytes, "let in");
-		break;
-	case EXPORT_NOT_ADDRESS:
-		(void)snprintf(buf, bytes, "not among its clients");
-		break;
-	case EXPORT_NOT_PORT:
-		(void)snprintf(buf, bytes, "source port %u is not below %u (option insecure)",
-			       port_of((const struct sockaddr *)&peer->addr), EXPORT_PORTS_RESERVED);
-		break;
-	}
-	return buf;
 }
 
 /* FNV-1a: not secret, but it gives the same number at every start */

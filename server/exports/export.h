@@ -10,10 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
 
 #include "base/util.h"
-#include "rpcrdma.h"
+#include "peers.h"
 #include "volume.h"
 
 struct dir_watch;
@@ -25,7 +24,6 @@ enum export_squash {
 };
 
 #define EXPORT_NAME_MAX 1023 /* MNTPATHLEN of RFC 1813 is 1024 */
-#define EXPORT_CLIENTS_MAX 64
 #define EXPORT_ANON_ID 65534
 
 enum { /* struct export_conf.given */
@@ -37,27 +35,16 @@ enum { /* struct export_conf.given */
        EXPORT_GIVEN_ASYNC = 1u << 7,
 };
 
-#define EXPORT_PORTS_RESERVED 1024u /* only privileged programs can call from ports below this one */
-
-/* A network: the first @bits bits of an address. */
-struct export_cidr {
-	int family; /* AF_INET or AF_INET6 */
-	uint8_t addr[16];
-	unsigned bits;
-};
-
 /* The configuration of an export; plain data, owned by the parser, freed by export_conf_fini(). */
 struct export_conf {
 	char *name; /* the name that a client mounts: absolute, without a slash at its end (except "/") */
 	char *path;	/* the directory */
 	unsigned given; /* options set so far, to detect contradictions */
 	bool ro;
-	bool secure; /* over TCP only from a reserved port; the default if leatd runs as root */
 	bool async; /* replies do not wait for the disk */
 	enum export_squash squash;
 	uint32_t anonuid, anongid;
-	struct export_cidr clients[EXPORT_CLIENTS_MAX];
-	size_t nclients; /* 0: this host only */
+	struct peers peers; /* that may use it */
 	struct data_conf data;
 };
 
@@ -95,7 +82,7 @@ void export_conf_fini(struct export_conf *c);
  * @why: receives a text on failure
  *
  * Return: 0, -ENOENT (no such option), -EINVAL (also: contradicts an earlier one), -ENOMEM, -E2BIG (too many
- * clients).
+ * networks).
  */
 int must_check export_conf_option(struct export_conf *c, const char *key, const char *value,
 				  char *why, size_t why_bytes);
@@ -116,33 +103,6 @@ int must_check export_conf_parse(const char *arg, struct export_conf *ret, char 
  * Return: 0, -EINVAL, or the errno of accessing the directory; @why has the reason.
  */
 int must_check export_conf_finish(struct export_conf *c, char *why, size_t why_bytes);
-
-/** export_cidr_parse - parses "10.0.0.0/8", "fd00::/8", or a single address
- *
- * Return: 0, -EINVAL.
- */
-int must_check export_cidr_parse(const char *text, struct export_cidr *ret);
-
-/** export_addr_is_loopback - 127.0.0.0/8, ::1, ::ffff:127.0.0.0/104 */
-bool export_addr_is_loopback(const struct sockaddr *sa);
-
-enum export_verdict {
-	EXPORT_ADMITTED,
-	EXPORT_NOT_ADDRESS, /* the peer's address is not among the clients */
-	EXPORT_NOT_PORT,    /* the address is, but an unprivileged program can use this port */
-};
-
-/** export_admits - may this peer use the export at all?
- *
- * A peer over the local fabric is always admitted, because the kernel identifies it. Over a network the address of
- * the peer decides; over TCP, if the export is `secure`, its port, too. Over RDMA ports are not checked, because any
- * user of the device can choose the port.
- */
-enum export_verdict export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer);
-
-/** export_verdict_text - text of a refusal, for messages and logs; Return: @buf */
-const char *export_verdict_text(enum export_verdict v, const struct rpcrdma_peer *peer, char *buf,
-				size_t bytes);
 
 /** export_table_open - opens the directories
  *

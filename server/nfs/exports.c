@@ -168,11 +168,9 @@ void exports_change_over(struct reactor *re, struct served_use *use)
 
 static bool says_the_same(const struct export_conf *a, const struct export_conf *b)
 {
-	return !strcmp(a->path, b->path) && a->ro == b->ro && a->secure == b->secure &&
-	       a->async == b->async &&
+	return !strcmp(a->path, b->path) && a->ro == b->ro &&
+	       a->async == b->async && peers_same(&a->peers, &b->peers) &&
 	       a->squash == b->squash && a->anonuid == b->anonuid && a->anongid == b->anongid &&
-	       a->nclients == b->nclients &&
-	       !memcmp(a->clients, b->clients, a->nclients * sizeof(a->clients[0])) &&
 	       data_conf_same(&a->data, &b->data);
 }
 
@@ -199,7 +197,7 @@ void exports_announce(const struct exports *old, const struct exports *now)
 				 "" : ", new files are synced one by one",
 			 fh_kind_name((enum fh_kind)e->fh_kind),
 			 data_conf_print(&e->conf.data, how, sizeof(how)),
-			 e->conf.secure ? "" : ", from any port");
+			 e->conf.peers.secure ? "" : ", from any port");
 		if (warning)
 			log_warn("export %s: %s", e->conf.name, warning);
 	}

@@ -82,7 +82,7 @@ struct nfs_reactor {
 /* Of a connection, on its reactor. */
 struct nfs_conn {
 	uint64_t serial; /* exports.serial for which verdicts[] is valid */
-	uint8_t verdicts[CONF_EXPORTS_MAX]; /* by index of the export: enum export_verdict of its rules for this peer */
+	uint8_t verdicts[CONF_EXPORTS_MAX]; /* by index of the export: enum peer_verdict of its rules for this peer */
 };
 
 /* The procedures' arguments and results. */

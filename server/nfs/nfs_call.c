@@ -65,7 +65,7 @@ static bool conn_admits(struct conn *c, const struct exports *exports, const str
 
 	if (n->serial != exports->serial)
 		(void)nfs_conn_learn(c, exports);
-	return n->verdicts[exp->idx] == EXPORT_ADMITTED;
+	return n->verdicts[exp->idx] == PEER_ADMITTED;
 }
 
 /* Is the client admitted to the export of the handle, and may it modify the export? */

@@ -159,10 +159,10 @@ bool nfs_conn_learn(struct conn *c, const struct exports *exports)
 	n->serial = exports->serial;
 	for (size_t i = 0; i < exports->table.n; i++) {
 		const struct export *exp = &exports->table.v[i];
-		enum export_verdict v = export_admits(&exp->conf, &c->peer);
+		enum peer_verdict v = peers_admit(&exp->conf.peers, &c->peer);
 
 		n->verdicts[exp->idx] = (uint8_t)v;
-		any |= v != EXPORT_NOT_ADDRESS;
+		any |= v != PEER_NOT_ADDRESS;
 	}
 	return any;
 }

@@ -72,13 +72,13 @@ static int walk(struct req *r, struct fh_obj *o, char *rest)
 }
 
 /* Logs why a mount is denied, for the administrator. */
-static void say_refused(struct req *r, const struct export *exp, enum export_verdict v)
+static void say_refused(struct req *r, const struct export *exp, enum peer_verdict v)
 {
 	char why[80];
 
 	if (server_may_tell(r->srv, &r->conn->peer))
 		log_warn("%s is denied export %s: %s", r->conn->peer.text, exp->conf.name,
-			 export_verdict_text(v, &r->conn->peer, why, sizeof(why)));
+			 peer_verdict_text(v, &r->conn->peer, why, sizeof(why)));
 }
 
 static int find_dir(struct req *r, const char *path, struct fh *ret)
@@ -86,7 +86,7 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 	struct nfs_call *call = nfs_call(r);
 	struct export *exp;
 	struct fh_obj o = { .fd = -1 };
-	enum export_verdict verdict;
+	enum peer_verdict verdict;
 	const char *rest;
 	char *copy;
 	int err;
@@ -95,8 +95,8 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 	if (!exp)
 		return -ENOENT;
 	/* not from the connection's cached verdicts: those belong to its reactor */
-	verdict = export_admits(&exp->conf, &r->conn->peer);
-	if (verdict != EXPORT_ADMITTED) {
+	verdict = peers_admit(&exp->conf.peers, &r->conn->peer);
+	if (verdict != PEER_ADMITTED) {
 		say_refused(r, exp, verdict);
 		return -EACCES;
 	}
@@ -169,23 +169,23 @@ static void umntall(struct req *r)
 /* One export with its clients, in one allocation. */
 struct export_entry {
 	struct exportnode node;
-	struct groupnode groups[EXPORT_CLIENTS_MAX];
-	char text[EXPORT_CLIENTS_MAX][INET6_ADDRSTRLEN + 4];
+	struct groupnode groups[PEERS_MAX];
+	char text[PEERS_MAX][INET6_ADDRSTRLEN + 4];
 };
 
 static void fill_entry(const struct export *exp, struct export_entry *e)
 {
 	e->node.ex_dir = exp->conf.name;
-	for (size_t i = 0; i < exp->conf.nclients; i++) {
-		const struct export_cidr *c = &exp->conf.clients[i];
+	for (size_t i = 0; i < exp->conf.peers.n; i++) {
+		const struct peer_net *c = &exp->conf.peers.nets[i];
 		char addr[INET6_ADDRSTRLEN] = "";
 
 		(void)inet_ntop(c->family, c->addr, addr, sizeof(addr));
 		(void)snprintf(e->text[i], sizeof(e->text[i]), "%s/%u", addr, c->bits);
 		e->groups[i].gr_name = e->text[i];
-		e->groups[i].gr_next = i + 1 < exp->conf.nclients ? &e->groups[i + 1] : NULL;
+		e->groups[i].gr_next = i + 1 < exp->conf.peers.n ? &e->groups[i + 1] : NULL;
 	}
-	e->node.ex_groups = exp->conf.nclients ? e->groups : NULL;
+	e->node.ex_groups = exp->conf.peers.n ? e->groups : NULL;
 }
 
 /* 5.2.5 EXPORT */

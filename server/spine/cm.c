@@ -138,7 +138,7 @@ static int listen_defaults(struct cm *cm, const struct conf *conf)
 		try_default(cm, &local);
 	try_default(cm, &tcp);
 	for (size_t i = 0; i < conf->nexports; i++)
-		all_named &= conf->exports[i].nclients > 0;
+		all_named &= conf->exports[i].peers.n > 0;
 	if (all_named)
 		try_default(cm, &rdma);
 	else

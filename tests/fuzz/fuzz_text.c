@@ -70,7 +70,7 @@ static void use_export(const char *text)
 		return;
 	}
 	must(c.name && c.name[0] == '/' && c.path && c.path[0] == '/');
-	must(c.nclients <= EXPORT_CLIENTS_MAX);
+	must(c.peers.n <= PEERS_MAX);
 	export_conf_fini(&c);
 }
 
@@ -120,7 +120,7 @@ static void use_path(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct export_cidr cidr;
+	struct peer_net cidr;
 	char *text;
 
 	if (!size)
@@ -143,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		use_conf(text, size - 1);
 		break;
 	case 4:
-		must(export_cidr_parse(text, &cidr) || cidr.bits <= 128);
+		must(peer_net_parse(text, &cidr) || cidr.bits <= 128);
 		break;
 	default:
 		use_path(text);

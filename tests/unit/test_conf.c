@@ -209,7 +209,7 @@ static void file(void **state)
 	assert_string_equal(c->conf.exports[0].name, "/data");
 	assert_true(c->conf.exports[0].ro);
 	assert_int_equal(c->conf.exports[0].squash, EXPORT_SQUASH_NONE);
-	assert_int_equal(c->conf.exports[0].nclients, 2);
+	assert_int_equal(c->conf.exports[0].peers.n, 2);
 	assert_int_equal(c->conf.exports[0].anonuid, 5);
 	assert_false(c->conf.everyone);
 	/* an indented line is a line, not more of the one before it */

@@ -63,20 +63,20 @@ static void cidrs(void **state)
 		{ "::/0", "2001:db8::1", true },
 		{ "2001:db8::/33", "2001:db8:8000::1", false },
 	};
-	struct export_cidr c;
+	struct peer_net c;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_int_equal(export_cidr_parse(bad[i], &c), -EINVAL);
+		assert_int_equal(peer_net_parse(bad[i], &c), -EINVAL);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct rpcrdma_peer p = peer_of(rows[i].addr);
 		struct export_conf conf;
 
 		export_conf_init(&conf);
-		assert_int_equal(export_cidr_parse(rows[i].net, &conf.clients[0]), 0);
-		conf.nclients = 1;
-		if (export_admits(&conf, &p) !=
-		    (rows[i].in ? EXPORT_ADMITTED : EXPORT_NOT_ADDRESS))
+		assert_int_equal(peer_net_parse(rows[i].net, &conf.peers.nets[0]), 0);
+		conf.peers.n = 1;
+		if (peers_admit(&conf.peers, &p) !=
+		    (rows[i].in ? PEER_ADMITTED : PEER_NOT_ADDRESS))
 			fail_msg("%s in %s", rows[i].addr, rows[i].net);
 	}
 }
@@ -96,13 +96,13 @@ static void without_clients(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct rpcrdma_peer p = peer_of(rows[i].addr);
 
-		assert_int_equal(export_admits(&conf, &p),
-				 rows[i].in ? EXPORT_ADMITTED : EXPORT_NOT_ADDRESS);
+		assert_int_equal(peers_admit(&conf.peers, &p),
+				 rows[i].in ? PEER_ADMITTED : PEER_NOT_ADDRESS);
 	}
-	assert_int_equal(export_admits(&conf, &local), EXPORT_ADMITTED);
-	assert_int_equal(export_cidr_parse("10.0.0.0/8", &conf.clients[0]), 0);
-	conf.nclients = 1;
-	assert_int_equal(export_admits(&conf, &local), EXPORT_ADMITTED);
+	assert_int_equal(peers_admit(&conf.peers, &local), PEER_ADMITTED);
+	assert_int_equal(peer_net_parse("10.0.0.0/8", &conf.peers.nets[0]), 0);
+	conf.peers.n = 1;
+	assert_int_equal(peers_admit(&conf.peers, &local), PEER_ADMITTED);
 }
 
 static void ports(void **state)
@@ -112,22 +112,22 @@ static void ports(void **state)
 		const char *addr;
 		uint16_t port;
 		bool secure;
-		enum export_verdict verdict;
+		enum peer_verdict verdict;
 	} rows[] = {
-		{ RPCRDMA_TCP, "127.0.0.1", 1023, true, EXPORT_ADMITTED },
-		{ RPCRDMA_TCP, "127.0.0.1", 1024, true, EXPORT_NOT_PORT },
-		{ RPCRDMA_TCP, "127.0.0.1", 40000, true, EXPORT_NOT_PORT },
-		{ RPCRDMA_TCP, "127.0.0.1", 40000, false, EXPORT_ADMITTED },
-		{ RPCRDMA_TCP, "::1", 1023, true, EXPORT_ADMITTED },
-		{ RPCRDMA_TCP, "::1", 1024, true, EXPORT_NOT_PORT },
-		{ RPCRDMA_TCP, "::ffff:127.0.0.1", 1024, true, EXPORT_NOT_PORT },
-		{ RPCRDMA_TCP, "::ffff:127.0.0.1", 1, true, EXPORT_ADMITTED },
+		{ RPCRDMA_TCP, "127.0.0.1", 1023, true, PEER_ADMITTED },
+		{ RPCRDMA_TCP, "127.0.0.1", 1024, true, PEER_NOT_PORT },
+		{ RPCRDMA_TCP, "127.0.0.1", 40000, true, PEER_NOT_PORT },
+		{ RPCRDMA_TCP, "127.0.0.1", 40000, false, PEER_ADMITTED },
+		{ RPCRDMA_TCP, "::1", 1023, true, PEER_ADMITTED },
+		{ RPCRDMA_TCP, "::1", 1024, true, PEER_NOT_PORT },
+		{ RPCRDMA_TCP, "::ffff:127.0.0.1", 1024, true, PEER_NOT_PORT },
+		{ RPCRDMA_TCP, "::ffff:127.0.0.1", 1, true, PEER_ADMITTED },
 		/* the address is what counts first */
-		{ RPCRDMA_TCP, "192.0.2.1", 700, true, EXPORT_NOT_ADDRESS },
-		{ RPCRDMA_TCP, "192.0.2.1", 1024, true, EXPORT_NOT_ADDRESS },
+		{ RPCRDMA_TCP, "192.0.2.1", 700, true, PEER_NOT_ADDRESS },
+		{ RPCRDMA_TCP, "192.0.2.1", 1024, true, PEER_NOT_ADDRESS },
 		/* a user of the device chooses the port */
-		{ RPCRDMA_RDMA, "127.0.0.1", 40000, true, EXPORT_ADMITTED },
-		{ RPCRDMA_RDMA, "192.0.2.1", 700, true, EXPORT_NOT_ADDRESS },
+		{ RPCRDMA_RDMA, "127.0.0.1", 40000, true, PEER_ADMITTED },
+		{ RPCRDMA_RDMA, "192.0.2.1", 700, true, PEER_NOT_ADDRESS },
 	};
 	struct rpcrdma_peer local = { .transport = RPCRDMA_LOCAL };
 	struct export_conf conf;
@@ -135,23 +135,23 @@ static void ports(void **state)
 
 	(void)state;
 	export_conf_init(&conf);
-	assert_int_equal(conf.secure, geteuid() == 0);
+	assert_int_equal(conf.peers.secure, geteuid() == 0);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct rpcrdma_peer p = peer_at(rows[i].addr, rows[i].port);
 
 		p.transport = rows[i].transport;
-		conf.secure = rows[i].secure;
-		if (export_admits(&conf, &p) != rows[i].verdict)
+		conf.peers.secure = rows[i].secure;
+		if (peers_admit(&conf.peers, &p) != rows[i].verdict)
 			fail_msg("row %zu: %s port %u", i, rows[i].addr, rows[i].port);
-		if (rows[i].verdict != EXPORT_NOT_PORT)
+		if (rows[i].verdict != PEER_NOT_PORT)
 			continue;
-		(void)export_verdict_text(EXPORT_NOT_PORT, &p, why, sizeof(why));
+		(void)peer_verdict_text(PEER_NOT_PORT, &p, why, sizeof(why));
 		if (!strstr(why, rows[i].port == 1024 ? "port 1024 is" : "port 40000 is") ||
 		    !strstr(why, "(option insecure)"))
 			fail_msg("row %zu: %s", i, why);
 	}
-	conf.secure = true;
-	assert_int_equal(export_admits(&conf, &local), EXPORT_ADMITTED);
+	conf.peers.secure = true;
+	assert_int_equal(peers_admit(&conf.peers, &local), PEER_ADMITTED);
 }
 
 static void options(void **state)
@@ -173,7 +173,7 @@ static void options(void **state)
 	assert_int_equal(c.squash, EXPORT_SQUASH_ALL);
 	assert_int_equal(c.anonuid, 7);
 	assert_int_equal(c.anongid, 8);
-	assert_int_equal(c.nclients, 3);
+	assert_int_equal(c.peers.n, 3);
 	export_conf_fini(&c);
 
 	snprintf(arg, sizeof(arg), "%s,ro,no_root_squash", t.path);
@@ -181,18 +181,18 @@ static void options(void **state)
 	assert_true(c.ro);
 	assert_false(c.async);
 	assert_int_equal(c.squash, EXPORT_SQUASH_NONE);
-	assert_int_equal(c.nclients, 0);
-	assert_int_equal(c.secure, geteuid() == 0);
+	assert_int_equal(c.peers.n, 0);
+	assert_int_equal(c.peers.secure, geteuid() == 0);
 	assert_string_equal(c.name, c.path);
 	export_conf_fini(&c);
 
 	snprintf(arg, sizeof(arg), "%s,insecure,secure=no", t.path);
 	assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), 0);
-	assert_false(c.secure);
+	assert_false(c.peers.secure);
 	export_conf_fini(&c);
 	snprintf(arg, sizeof(arg), "%s,secure,insecure=no", t.path);
 	assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), 0);
-	assert_true(c.secure);
+	assert_true(c.peers.secure);
 	export_conf_fini(&c);
 	tmp_dir_destroy(&t);
 }
