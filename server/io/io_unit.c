@@ -9,7 +9,7 @@
  *              READ   NEED_BUF --> TO_DISK --> AT_DISK --> TURN --> TO_PUT --> PUTTING or LENT
  *              WRITE  NEED_BUF --> TO_PULL --> PULLING --> PULLED --> TO_DISK --> AT_DISK --> DONE
  *              PULL   NEED_BUF --> TO_PULL --> PULLING --> DONE
- *              SYNC   TO_DISK --> AT_DISK --> DONE
+ *              STORE  TO_DISK --> AT_DISK --> DONE
  *
  *     from      to        by             when
  *     NEED_BUF  WAIT_BUF  unit_need_buf  the pool is empty: waits in its FIFO
@@ -26,7 +26,7 @@
  *     PULLED    DONE      unit_pulled    place_discard() was called
  *     TO_DISK   AT_DISK   unit_disk      the store has it; if it finishes at once, as on_disk
  *     AT_DISK   TURN      on_disk        READ into a buffer
- *     AT_DISK   DONE      on_disk        WRITE, SYNC, READ into the client's memory, or an error
+ *     AT_DISK   DONE      on_disk        WRITE, STORE, READ into the client's memory, or an error
  *     TURN      TO_PUT    unit_turn      all units before it were put, or no order is kept
  *     TURN      DONE      unit_turn      it lies beyond place.good
  *     TO_PUT    PUTTING   unit_put       the transport has the unit, and calls on_put() at the end
@@ -384,8 +384,9 @@ static void fill_io(struct io_unit *p)
 		io->stable = plan->stable;
 		return;
 	default:
-		io->op = STORE_SYNC;
+		io->op = plan->op;
 		io->bytes = plan->bytes;
+		io->stable = plan->stable;
 		return;
 	}
 }
@@ -419,7 +420,9 @@ static enum unit_state disk_ended(struct io_unit *p)
 	if (p->io.res < 0)
 		return unit_fail(p, p->io.res == -EFAULT ? -EIO : p->io.res);
 	got = (uint32_t)p->io.res;
-	if (got < p->len) {
+	if (pl->kind == PLACE_STORE)
+		pl->good = got;
+	else if (got < p->len) {
 		pl->short_read |= pl->kind == PLACE_READ;
 		good_until(pl, p->off + got, 0);
 	}

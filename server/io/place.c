@@ -77,11 +77,12 @@ static struct io_unit *unit_get(struct place *pl)
 	return p;
 }
 
-/* A sync is one unit without bytes. */
-static void begin_sync(struct place *pl)
+/* An operation without payload is one unit without bytes. */
+static void begin_op(struct place *pl)
 {
 	struct io_unit *p = unit_get(pl);
 
+	assert(pl->plan->op != STORE_READ && pl->plan->op != STORE_WRITE);
 	p->state = UNIT_TO_DISK;
 	p->off = p->len = 0;
 	p->stream = 0;
@@ -109,7 +110,7 @@ static void start(struct place *pl, enum place_kind kind, enum place_phase phase
 	pl->kind = kind;
 	pl->phase = phase;
 	pl->plan = plan;
-	pl->total = pl->good = kind == PLACE_SYNC ? 0 : plan->bytes;
+	pl->total = pl->good = kind == PLACE_STORE ? 0 : plan->bytes;
 	pl->turn = 0;
 	pl->err = 0;
 	pl->short_read = pl->sync_failed = pl->lost = pl->by_unit = false;
@@ -127,8 +128,8 @@ static void start(struct place *pl, enum place_kind kind, enum place_phase phase
 		plan_overlap(pl);
 	else
 		split_start(&pl->split, plan->off, pl->total, 0, 1, 0);
-	if (kind == PLACE_SYNC)
-		begin_sync(pl);
+	if (kind == PLACE_STORE)
+		begin_op(pl);
 	if (pl->overlap)
 		latency_units(pl->latency, pl->rpc->xid, kind == PLACE_WRITE, pl->total);
 	if (kind == PLACE_READ && pl->total > pl->rpc->room) {

@@ -28,22 +28,23 @@ enum place_kind {
 	PLACE_READ,  /* store to client */
 	PLACE_WRITE, /* client to store */
 	PLACE_PULL,  /* client to memory: arguments that are needed as a whole */
-	PLACE_SYNC,  /* no payload; the store syncs */
+	PLACE_STORE, /* no payload; one operation of the store */
 };
 
 /* What a program moves, and how; its hooks fill it in (prog.h). */
 struct place_plan {
 	/* before the payload of the arguments is pulled */
-	struct store *store;	      /* READ, WRITE, SYNC; its volume says how the data travels */
+	struct store *store;	      /* all but PULL; its volume says how the data travels */
 	struct rpcrdma_payload *data; /* WRITE, PULL: of the arguments */
 	uint64_t off;  /* in the file, of the first byte */
-	/* Of payload; SYNC: of the range, 0: the whole file. READ: more than r->rpc->room is rejected; unless
+	/* Of payload; STORE: of the operation (store.h). READ: more than r->rpc->room is rejected; unless
 	 * r->rpc->by_chunk, payload and results together fit rpcrdma_domain_reply_max() */
 	uint32_t bytes;
 	/* before data moves to or from the store */
 	struct store_file *file;
 	uint64_t size_hint;	  /* READ: the file's recent size */
-	enum store_stable stable; /* WRITE */
+	enum store_op op;	  /* STORE: neither STORE_READ nor STORE_WRITE */
+	enum store_stable stable; /* WRITE; STORE: of the operation */
 	const struct creds *creds; /* WRITE: credentials to write with (quota); NULL: the server's own */
 	struct worker_client *client; /* the client it is for: &r->conn->client->workers; NULL: the server itself */
 };
@@ -106,7 +107,7 @@ struct place {
 	bool overlap;	 /* units move independently; otherwise there is one unit for all */
 	bool in_order;	 /* READ: units are put in file order */
 	uint32_t turn;	 /* in_order: offset of the next unit to be put */
-	uint32_t good;	 /* length of the prefix of the payload that was moved correctly */
+	uint32_t good;	 /* length of the prefix of the payload that was moved correctly; STORE: result of the operation */
 	int err;	 /* why it ends there */
 	bool short_read; /* the file ended before the payload did */
 	bool theirs;	 /* WRITE: the data is still in the client's memory */
@@ -141,7 +142,7 @@ void place_init(struct place *pl, struct place_pool *pool, struct rpcrdma_req *r
 void place_pull(struct place *pl, enum place_kind kind, const struct place_plan *plan);
 
 /** place_move - begins to move data between store and client; place_run() continues
- * @kind: PLACE_READ, PLACE_SYNC, or PLACE_WRITE after place_pull()
+ * @kind: PLACE_READ, PLACE_STORE, or PLACE_WRITE after place_pull()
  * @plan: complete; must exist until place_fini()
  */
 void place_move(struct place *pl, enum place_kind kind, const struct place_plan *plan);

@@ -396,5 +396,6 @@ enum prog_begin nfs3_io_commit_begin(struct req *r)
 	call->sync_seq = fdcache_sync_seq(call->file, a->offset, a->count);
 	call->sync_began_ns = clock_now_ns();
 	fill_plan(r, a->offset, a->count);
+	r->plan.op = STORE_SYNC;
 	return PROG_MOVE;
 }

@@ -204,7 +204,7 @@ static const struct prog_proc procs[] = {
 	[NFSPROC3_COMMIT] = {
 		.name = "COMMIT",
 		CODEC(COMMIT),
-		.move = PLACE_SYNC,
+		.move = PLACE_STORE,
 		.modifies = true,
 		.begin = nfs3_io_commit_begin,
 		.open = nfs3_io_open,

@@ -48,14 +48,14 @@ struct prog_proc {
 					      * buffer, for which the request may wait. NULL, 0: none */
 	void (*preset)(struct req *r); /* points the arguments' pointers at the request's memory, as far as prog.init()
 					* has not done it; NULL: nothing to do */
-	enum place_kind move;	       /* READ, WRITE, SYNC: with begin(); WRITE, PULL: with payload() */
+	enum place_kind move;	       /* READ, WRITE, STORE: with begin(); WRITE, PULL: with payload() */
 	bool modifies;		       /* for prog.authorize */
 	bool once;		       /* non-idempotent: a retransmission gets the original reply. Arguments without
 					* payload have at most DRC_ARGS_MAX bytes, results DRC_RES_MAX; drc_check.h, drc.h */
 	/* Checks the arguments and fills in the first part of r->plan. A whole call has at most 1 MiB + 8 KiB: cm.c sets
 	 * no other limit. Return: 0 or -errno */
 	int (*payload)(struct req *r);
-	/* Fills in the rest of r->plan, READ and SYNC: all of it */
+	/* Fills in the rest of r->plan, READ and STORE: all of it */
 	enum prog_begin (*begin)(struct req *r);
 	void (*open)(struct req *r);   /* on a worker, between two runs of begin(). If the connection is lost before,
 					* neither runs: prog.release() is the only end that is certain */

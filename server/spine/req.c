@@ -468,7 +468,7 @@ static enum req_state begin(struct req *r)
 {
 	switch (r->proc->begin(r)) {
 	case PROG_MOVE:
-		if (r->proc->move != PLACE_SYNC) /* buffers of the pool have shares of their own */
+		if (r->proc->move != PLACE_STORE) /* buffers of the pool have shares of their own */
 			admit_leave(r);
 		place_move(&r->place, r->proc->move, &r->plan);
 		return REQ_MOVING;

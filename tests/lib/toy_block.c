@@ -113,7 +113,7 @@ static int payload(struct req *r)
 	r->plan = (struct place_plan){
 		.store = REACTOR(r)->store, .data = &a->data, .off = a->off, .bytes = a->bytes,
 		.file = &REACTOR(r)->file, .client = &r->conn->client->workers,
-		.stable = a->stable ? STORE_FILE_SYNC : STORE_UNSTABLE,
+		.op = STORE_SYNC, .stable = a->stable ? STORE_FILE_SYNC : STORE_UNSTABLE,
 	};
 	return a->off > bytes || a->bytes > MIN(bytes - a->off, TOY_IO_MAX) ||
 	       (r->proc->move == PLACE_WRITE && a->bytes != a->data.length) ? -ERANGE : 0;
@@ -161,7 +161,7 @@ static const struct prog_proc procs[TOY_PROCS] = {
 	[TOY_NULL] = { .name = "NULL", .decode = (xdrproc_t)prog_xdr_void, .encode = (xdrproc_t)prog_xdr_void },
 	[TOY_READ] = { .name = "READ", MOVES(toy_xdr, toy_xdr_data, PLACE_READ) },
 	[TOY_WRITE] = { .name = "WRITE", MOVES(toy_xdr_data, toy_xdr, PLACE_WRITE), .payload = payload, .once = true },
-	[TOY_SYNC] = { .name = "SYNC", MOVES(toy_xdr, toy_xdr, PLACE_SYNC) },
+	[TOY_SYNC] = { .name = "SYNC", MOVES(toy_xdr, toy_xdr, PLACE_STORE) },
 };
 
 static const struct prog prog_toy = {

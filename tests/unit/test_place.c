@@ -376,7 +376,7 @@ static void nothing_to_move(void **state)
 	assert_int_equal(r->place.good, 0);
 	assert_int_equal(r->place.err, 0);
 	place_fini(&r->place);
-	start_at(r, PLACE_SYNC, 0, 0);
+	start_at(r, PLACE_STORE, 0, 0);
 	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.err, 0);
 }

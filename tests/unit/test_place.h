@@ -235,6 +235,7 @@ static inline void start_at(struct rig *r, enum place_kind kind, uint64_t off, u
 		.bytes = bytes,
 		.file = &file,
 		.size_hint = TOTAL,
+		.op = STORE_SYNC,
 	};
 	if (kind == PLACE_WRITE || kind == PLACE_PULL)
 		place_pull(&r->place, kind, &r->plan);
