@@ -387,6 +387,8 @@ static void fill_io(struct io_unit *p)
 		io->op = plan->op;
 		io->bytes = plan->bytes;
 		io->stable = plan->stable;
+		io->keep = plan->keep;
+		io->extents = plan->extents;
 		return;
 	}
 }

@@ -44,7 +44,9 @@ struct place_plan {
 	struct store_file *file;
 	uint64_t size_hint;	  /* READ: the file's recent size */
 	enum store_op op;	  /* STORE: neither STORE_READ nor STORE_WRITE */
-	enum store_stable stable; /* WRITE; STORE: of the operation */
+	enum store_stable stable; /* WRITE; STORE: of the operation, */
+	bool keep;		  /* as these are */
+	struct store_extents *extents;
 	const struct creds *creds; /* WRITE: credentials to write with (quota); NULL: the server's own */
 	struct worker_client *client; /* the client it is for: &r->conn->client->workers; NULL: the server itself */
 };

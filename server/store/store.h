@@ -8,6 +8,19 @@
  * because RWF_NOWAIT does not prevent waiting for a frozen file system. Every member of store_ops is set. A completion
  * runs on the reactor's thread, once, and never inside store_submit(). The last completion may destroy the store.
  * STORE_SYNC syncs the file of the descriptor, whatever volume it belongs to.
+ *
+ * DISCARD, ZERO and EXTENTS move no data. Their range has at most STORE_RANGE_MAX bytes and lies within the file, else
+ * they end with -EINVAL. No byte outside of the range changes, whatever its alignment. io->res is 0 to io->bytes, or
+ * -errno.
+ * - ZERO: when it ends, every READ of the range returns zeroes, cached or direct, by any descriptor. Where the file
+ *   system can do nothing else, zeroes are written. The result is all or -errno; after an error a part may be zeroes.
+ * - DISCARD: the contents are undefined then; the file system may release the space. -EOPNOTSUPP: it cannot, and the
+ *   contents are unchanged. All or -errno, as ZERO.
+ * - EXTENTS: what the range consists of, from its beginning; io->res is the length of the part that is covered. A hole
+ *   stays one only until the next write; DATA may be zeroes.
+ * DISCARD and ZERO run on workers in strides of at most STORE_STRIDE bytes, and between two of them the worker serves
+ * others. So no stride holds a worker, or a lock of the file system, for longer than it takes to write that many
+ * zeroes. How many of these operations are in progress at once is the caller's to bound (client_begin_long()).
  */
 #ifndef LEAT_SERVER_STORE_H
 #define LEAT_SERVER_STORE_H
@@ -67,7 +80,34 @@ struct store_file {
 	pthread_rwlock_t syncs; /* store_file.c. Do not copy a structure that is in use. */
 };
 
-enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC };
+enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC, STORE_DISCARD, STORE_ZERO, STORE_EXTENTS };
+
+#define STORE_RANGE_MAX (1u << 30) /* bytes of DISCARD, ZERO, EXTENTS */
+#define STORE_STRIDE (64u << 20)
+#define STORE_EXTENTS_MAX 256u
+
+enum store_extent_kind {
+	STORE_DATA_EXTENT,
+	STORE_HOLE_EXTENT, /* reads as zeroes; no space is allocated, or space that was never written to */
+	STORE_ZERO_EXTENT, /* reads as zeroes */
+};
+
+/* The result of EXTENTS. At least one, unless the range is empty. */
+struct store_extents {
+	unsigned n;
+	struct store_extent {
+		uint64_t length; /* never 0 */
+		enum store_extent_kind kind;
+	} v[STORE_EXTENTS_MAX];
+};
+
+/* What a file supports by itself. */
+struct store_caps {
+	bool discard;	/* DISCARD does not return -EOPNOTSUPP */
+	bool fast_zero; /* ZERO writes no data, */
+	bool fast_keep; /* nor does it with io->keep */
+	bool extents;	/* EXTENTS finds holes; otherwise all is data */
+};
 
 enum store_stable { /* stable_how of RFC 1813 */
 		    STORE_UNSTABLE,
@@ -82,18 +122,20 @@ struct store_io {
 	const struct iovec *iov; /* READ, WRITE */
 	int iovcnt;
 	uint64_t off;
-	uint32_t bytes;		   /* sum of iov; SYNC: length of the range, 0: the whole file */
+	uint32_t bytes;		   /* sum of iov; without iov: length of the range; SYNC: 0: the whole file */
 	uint32_t pad_head, pad_tail; /* READ: bytes around iov that may be overwritten */
 	uint64_t size_hint;	   /* READ: the file's recent size; a short read that reaches it is
 	                              * known to be complete */
-	enum store_stable stable;  /* WRITE */
-	const struct creds *creds; /* WRITE: credentials to write with (quota); NULL: the server's own */
+	enum store_stable stable;  /* WRITE, DISCARD, ZERO */
+	bool keep;		   /* ZERO: the space stays allocated */
+	struct store_extents *extents; /* EXTENTS: the caller's memory for the result */
+	const struct creds *creds; /* WRITE, DISCARD, ZERO: credentials to write with (quota); NULL: the server's own */
 	struct worker_client *client; /* the client it runs for; NULL: the server itself */
 	void (*done)(struct store_io *io);
 	struct latency *latency; /* of its request, which store_turn() tells when the turn has come; NULL: not measured */
 	uint32_t unit_off;	 /* of its unit, for latency */
 
-	int32_t res;	  /* bytes, or -errno */
+	int32_t res;	  /* bytes, or -errno; SYNC: 0 or -errno */
 	bool sync_failed; /* data written earlier may be lost */
 	uint32_t copied;  /* bytes that a CPU copied */
 	uint64_t begun_ns; /* with latency: its turn came, after a wait in a queue if there is one; 0: not yet */
@@ -228,6 +270,26 @@ static inline void store_open(const struct store_ops *ops, struct volume *v, int
 /** store_close - closes the descriptors of a file; may block; no operation may be in flight */
 void store_close(struct store_file *f);
 
+/** store_file_size - finds the current size of a file; on a worker
+ * @fd: of a regular file
+ *
+ * Return: 0, -EINVAL: something else; or the errno of fstat().
+ */
+int must_check store_file_size(int fd, uint64_t *ret_bytes);
+
+/** store_caps_find - finds what a file supports, without changing its contents; on a worker
+ *
+ * The time of its last change may be updated. What is true then may still turn out to be wrong for a single operation,
+ * which then is slow or ends with -EOPNOTSUPP.
+ */
+void store_caps_find(const struct store_file *f, struct store_caps *ret);
+
+/** store_op_changes - does the operation change contents, so that it needs a file that is open for writing? */
+static inline bool store_op_changes(enum store_op op)
+{
+	return op == STORE_WRITE || op == STORE_DISCARD || op == STORE_ZERO;
+}
+
 /** store_submit_below - submits to the store, bypassing the queue; for the layers above the store */
 static inline int must_check store_submit_below(struct store *s, struct store_io *io)
 {
@@ -265,7 +327,8 @@ static inline int must_check store_begin(struct store *s, struct store_io *io)
 static inline int must_check store_submit(struct store *s, struct store_io *io)
 {
 	assert(io->file->fd >= 0 && io->done);
-	assert(io->op == STORE_READ || io->file->writable || io->op == STORE_SYNC);
+	assert(io->file->writable || !store_op_changes(io->op));
+	assert(io->op <= STORE_SYNC || io->bytes <= STORE_RANGE_MAX);
 	return s->queue ? store_queue_submit(s, io) : store_begin(s, io);
 }
 

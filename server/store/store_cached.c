@@ -8,8 +8,9 @@
  *            block goes to a worker, which continues where the reactor stopped. So do all reads from a file system that
  *            may ask another host or a process first (struct fs_limits), and all writes: RWF_NOWAIT does not cover the
  *            lock of a frozen file system.
- *            A file system in memory (tmpfs, ramfs) never waits and has nothing to sync, so everything is done on
- *            the reactor. Linux's tmpfs rejects RWF_NOWAIT.
+ *            A file system in memory (tmpfs, ramfs) never waits and has nothing to sync, so reads, writes and syncs
+ *            are done on the reactor. Linux's tmpfs rejects RWF_NOWAIT.
+ *            Operations on space are in store_space.c.
  * Memory:    The caller's; each store_io contains a job.
  * Threads:   Submit on the reactor, run_*() on a worker (memory: on the reactor), completions on the reactor.
  * Errors:    See store_file.c.
@@ -20,6 +21,7 @@
 
 #include "store.h"
 #include "store_file.h"
+#include "store_space.h"
 
 static int cached_create(const struct store_env *env, struct volume *v, struct store **ret)
 {
@@ -125,6 +127,10 @@ static int cached_submit(struct store *s, struct store_io *io)
 		return submit_write(s, io);
 	case STORE_SYNC:
 		break;
+	case STORE_DISCARD:
+	case STORE_ZERO:
+	case STORE_EXTENTS:
+		return store_space_submit(s, io);
 	}
 	return now ? on_the_spot(s, io, run_sync) : to_worker(s, io, run_sync);
 }

@@ -140,10 +140,12 @@ static void sync_failed(struct store_io *io)
 	fsync_batch_lost(io->store->volume->fsyncs, io->file->dev);
 }
 
-/* Return: true for a stable WRITE that moved bytes, which are not on disk yet */
+/* Return: true for a stable change that has ended, and is not on disk yet. A WRITE ends with the bytes that it moved,
+ * DISCARD and ZERO with their range. */
 static bool needs_sync(const struct store_io *io)
 {
-	return io->op == STORE_WRITE && io->stable != STORE_UNSTABLE && io->res > 0;
+	return io->stable != STORE_UNSTABLE && io->res > 0 &&
+	       (io->op == STORE_WRITE || io->res == (int32_t)io->bytes);
 }
 
 /* Of two syncs of an open file at the same time the kernel tells one of a loss, and the other one returns 0. A

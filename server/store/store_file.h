@@ -45,8 +45,8 @@ ssize_t store_file_through_cache(struct store_io *io, uint32_t at, uint32_t len)
  */
 int32_t store_file_move_all(struct store_io *io);
 
-/** store_file_write - executes a WRITE with its credentials and stability; on a worker
- * @move: as store_file_move_all()
+/** store_file_write - executes a WRITE, or a stride of DISCARD or ZERO, with its credentials and stability; on a worker
+ * @move: as store_file_move_all(); its result is less than io->bytes before the last stride
  *
  * Sets io->res and io->sync_failed.
  */

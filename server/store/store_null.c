@@ -5,7 +5,8 @@
  *
  * Operation: A read finishes at once and returns zeroes up to the end of the file: clients use the same buffers one
  *            after the other, and must not see each other's bytes. The zeroes are read from /dev/zero, since the
- *            memory may be a client's, which only a system call may access safely. Written data is dropped.
+ *            memory may be a client's, which only a system call may access safely. Written data is dropped, and
+ *            DISCARD and ZERO do nothing. All of a file is data.
  *            Opening, names, attributes and syncs are those of the files.
  * Memory:    Only its own.
  * Threads:   The reactor's.
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "store.h"
+#include "store_space.h"
 
 struct null_store {
 	struct store store;
@@ -81,7 +83,12 @@ static int null_submit(struct store *store, struct store_io *io)
 	case STORE_READ:
 		io->res = read_zeroes(s->zero_fd, io);
 		break;
+	case STORE_EXTENTS:
+		store_space_all_data(io);
+		break;
 	case STORE_WRITE:
+	case STORE_DISCARD:
+	case STORE_ZERO:
 		io->res = (int32_t)io->bytes;
 		break;
 	case STORE_SYNC:

@@ -157,7 +157,7 @@ int store_queue_submit(struct store *s, struct store_io *io)
 	n->ino = io->file->ino;
 	n->off = io->off;
 	n->end = io->off + io->bytes;
-	n->write = io->op == STORE_WRITE;
+	n->write = store_op_changes(io->op);
 	io->queue.store = s;
 	io->queue.msg.fn = on_turn;
 	io->queue.done = io->done;

@@ -381,6 +381,45 @@ static void nothing_to_move(void **state)
 	assert_int_equal(r->place.err, 0);
 }
 
+/* One operation of the store, with all that belongs to it; its result is place.good. */
+static void store_operations(void **state)
+{
+	static const enum store_op all[] = { STORE_ZERO, STORE_DISCARD, STORE_EXTENTS };
+	static const int results[] = { -EIO, 0, 1, 1 << 30 };
+	struct rig *r = *state;
+	struct store_io *io = &r->place.first.io;
+	struct store_extents x;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(all) * ARRAY_SIZE(results); i++) {
+		int res = results[i % ARRAY_SIZE(results)];
+
+		nops = 0;
+		operation = all[i / ARRAY_SIZE(results)];
+		start_at(r, PLACE_STORE, 7, 1u << 30);
+		r->plan.stable = STORE_DATA_SYNC;
+		r->plan.keep = true;
+		r->plan.extents = &x;
+		assert_false(place_run(&r->place));
+		assert_int_equal(nops, 1);
+		assert_ptr_equal(ops[0].what, io);
+		assert_int_equal(io->op, operation);
+		assert_int_equal(io->off, 7);
+		assert_int_equal(io->bytes, 1u << 30);
+		assert_int_equal(io->stable, STORE_DATA_SYNC);
+		assert_true(io->keep);
+		assert_ptr_equal(io->extents, &x);
+		assert_int_equal(io->iovcnt, 0);
+		io->res = res;
+		io->done(io);
+		assert_int_equal(resumed, i + 1);
+		assert_true(place_run(&r->place));
+		assert_int_equal(r->place.err, MIN(res, 0));
+		assert_int_equal(r->place.good, MAX(res, 0));
+		assert_int_equal(bufs_out, 0);
+		place_fini(&r->place);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +439,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(broken_connection, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_to_move, setup, teardown),
+		cmocka_unit_test_setup_teardown(store_operations, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

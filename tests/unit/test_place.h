@@ -33,6 +33,7 @@ static size_t buf_max; /* no larger buffer is available */
 static struct rpcrdma_req rpc;
 static bool direct, inline_disk;
 static char disk[TOTAL + 1], caller[TOTAL + 1], direct_mem[TOTAL];
+static enum store_op operation; /* of PLACE_STORE */
 static uint32_t stretch; /* not 0: puts are not copied, because the payload is larger than the arrays */
 
 /* The units of one request. */
@@ -190,6 +191,7 @@ static inline int setup(void **state)
 	struct rig *r = calloc(1, sizeof(*r));
 
 	nops = resumed = bufs_out = 0;
+	operation = STORE_SYNC;
 	store.queue = NULL;
 	bufs_left = 100;
 	rpc.room = 1000;
@@ -235,7 +237,7 @@ static inline void start_at(struct rig *r, enum place_kind kind, uint64_t off, u
 		.bytes = bytes,
 		.file = &file,
 		.size_hint = TOTAL,
-		.op = STORE_SYNC,
+		.op = operation,
 	};
 	if (kind == PLACE_WRITE || kind == PLACE_PULL)
 		place_pull(&r->place, kind, &r->plan);

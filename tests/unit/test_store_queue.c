@@ -261,6 +261,30 @@ static void syncs_do_not_wait(void **state)
 	end();
 }
 
+/* Operations that move no data have a place on the disk too. */
+static void ranges_wait(void **state)
+{
+	(void)state;
+	begin_sorted("1");
+	submit('a', 0, 0);
+	submit_op('b', 0, STORE_ZERO, 30, false);
+	submit_op('c', 1, STORE_EXTENTS, 20, false);
+	submit_op('d', 0, STORE_DISCARD, 10, false);
+	assert_string_equal(below, "a");
+	assert_true(ios[1].queue.node.write && ios[3].queue.node.write);
+	assert_false(ios[2].queue.node.write);
+	complete('a');
+	run(0);
+	complete('d');
+	run(1);
+	complete('c');
+	run(0);
+	complete('b');
+	assert_string_equal(below, "adcb");
+	assert_string_equal(done, "adcb");
+	end();
+}
+
 static void late_ones_are_counted(void **state)
 {
 	const char *const options[] = {
@@ -378,6 +402,7 @@ int main(void)
 		cmocka_unit_test(across_reactors),
 		cmocka_unit_test(finished_at_once),
 		cmocka_unit_test(syncs_do_not_wait),
+		cmocka_unit_test(ranges_wait),
 		cmocka_unit_test(late_ones_are_counted),
 		cmocka_unit_test(ends_with_its_last),
 		cmocka_unit_test(none),

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_space.c - space of a file: DISCARD, ZERO, EXTENTS
+ *
+ * Operation: A hole is punched for DISCARD and for ZERO, or for ZERO with `keep` the range is converted
+ *            (FALLOC_FL_ZERO_RANGE). The kernel does this under the lock of the file's page cache. It drops cached
+ *            pages of the range, waits for direct I/O, and writes zeroes into the pages and blocks that the range
+ *            covers in part. So readers see zeroes by either descriptor, and neighbours stay. The size never changes.
+ *            Where the file system supports neither, ZERO writes zeroes through the page cache.
+ *            DISCARD and ZERO are done in strides, each a job of its own, so that other clients get the worker in
+ *            between. Strides end at multiples of STORE_STRIDE in the file. A stable one syncs after the last stride.
+ *            EXTENTS asks lseek(). It moves the descriptor's offset, which nothing else uses.
+ * Memory:    None, except zeroes.
+ * Threads:   Submit and done on the reactor, run_*() on a worker, also for files in memory: a range takes long even
+ *            there. Finding capabilities on a worker.
+ * Errors:    Those of the file system, unchanged. See store.h.
+ */
+#include "store_space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/fs.h>
+#include <linux/magic.h>
+
+#include "store_file.h"
+
+#define ZEROES (64u << 10)
+#define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
+
+/* ---- changes ------------------------------------------------------------------------------ */
+
+/* Return: 0; -EOPNOTSUPP: not possible here; -errno */
+static int do_fallocate(int fd, int mode, uint64_t off, uint32_t len)
+{
+	int err;
+
+	do {
+		err = fallocate(fd, mode, (off_t)off, (off_t)len) ? -errno : 0;
+	} while (err == -EINTR);
+	return err == -ENOSYS ? -EOPNOTSUPP : err;
+}
+
+static int write_zeroes(int fd, uint64_t off, uint32_t len)
+{
+	static const char zeroes[ZEROES];
+
+	while (len) {
+		ssize_t n = pwrite(fd, zeroes, MIN(len, sizeof(zeroes)), (off_t)off);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (!n)
+			return -EIO;
+		if (n > 0) {
+			off += (uint64_t)n;
+			len -= (uint32_t)n;
+		}
+	}
+	return 0;
+}
+
+static int zero(const struct store_io *io, uint64_t off, uint32_t len)
+{
+	int fd = io->file->fd, err = -EOPNOTSUPP;
+
+	if (!io->keep)
+		err = do_fallocate(fd, PUNCH, off, len);
+	if (err == -EOPNOTSUPP)
+		err = do_fallocate(fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, off, len);
+	return err == -EOPNOTSUPP ? write_zeroes(fd, off, len) : err;
+}
+
+/* The file may have been truncated meanwhile: a stride that wrote zeroes would make it grow again. */
+static int check_range(const struct store_io *io)
+{
+	uint64_t size;
+	int err = store_file_size(io->file->fd, &size);
+
+	if (err)
+		return err;
+	return io->bytes > size || io->off > size - io->bytes ? -EINVAL : 0;
+}
+
+/* Return: bytes that are done so far, or -errno */
+static int32_t change_stride(struct store_io *io)
+{
+	uint64_t off = io->off + io->head;
+	uint32_t len = MIN(io->bytes - io->head, STORE_STRIDE - (uint32_t)(off % STORE_STRIDE));
+	int err = check_range(io);
+
+	if (!err)
+		err = io->op == STORE_ZERO ? zero(io, off, len) : do_fallocate(io->file->fd, PUNCH, off, len);
+	if (err)
+		return err;
+	io->head += len;
+	return (int32_t)io->head;
+}
+
+static void run_change(struct worker_job *job)
+{
+	store_file_write(container_of(job, struct store_io, job), change_stride);
+}
+
+static void on_changed(struct worker_job *job)
+{
+	struct store_io *io = container_of(job, struct store_io, job);
+
+	if (io->res < 0 || io->head == io->bytes)
+		io->done(io);
+	else
+		store_file_run(io, run_change, on_changed);
+}
+
+/* ---- extents ------------------------------------------------------------------------------ */
+
+static void add_extent(struct store_io *io, uint64_t length, enum store_extent_kind kind)
+{
+	struct store_extents *x = io->extents;
+
+	x->v[x->n].length = length;
+	x->v[x->n++].kind = kind;
+	io->head += (uint32_t)length;
+}
+
+void store_space_all_data(struct store_io *io)
+{
+	io->extents->n = 0;
+	if (io->bytes)
+		add_extent(io, io->bytes, STORE_DATA_EXTENT);
+	io->res = (int32_t)io->bytes;
+}
+
+/* Return: where data or a hole begins at @at or behind it, at most @end; -errno */
+static int64_t seek(int fd, uint64_t at, uint64_t end, int whence)
+{
+	off_t found = lseek(fd, (off_t)at, whence);
+
+	if (found < 0)
+		return errno == ENXIO ? (int64_t)end : -errno;
+	return MIN((int64_t)found, (int64_t)end);
+}
+
+/* Others may write at the same time, so a hole may begin where there was data a moment ago. Then the rest counts as
+ * data, which is never wrong. */
+static void next_extent(struct store_io *io)
+{
+	uint64_t at = io->off + io->head, end = io->off + io->bytes;
+	int64_t data = seek(io->file->fd, at, end, SEEK_DATA), hole = -1;
+
+	if (data > (int64_t)at) {
+		add_extent(io, (uint64_t)data - at, STORE_HOLE_EXTENT);
+		return;
+	}
+	if (data >= 0)
+		hole = seek(io->file->fd, at, end, SEEK_HOLE);
+	add_extent(io, hole > (int64_t)at ? (uint64_t)hole - at : end - at, STORE_DATA_EXTENT);
+}
+
+static void run_extents(struct worker_job *job)
+{
+	struct store_io *io = container_of(job, struct store_io, job);
+
+	io->extents->n = 0;
+	io->res = check_range(io);
+	if (io->res)
+		return;
+	while (io->head < io->bytes && io->extents->n < STORE_EXTENTS_MAX)
+		next_extent(io);
+	io->res = (int32_t)io->head;
+}
+
+static void on_extents(struct worker_job *job)
+{
+	struct store_io *io = container_of(job, struct store_io, job);
+
+	io->done(io);
+}
+
+/* ---- submitting --------------------------------------------------------------------------- */
+
+int store_space_submit(struct store *s, struct store_io *io)
+{
+	if (!io->bytes) {
+		if (io->op == STORE_EXTENTS)
+			io->extents->n = 0;
+		io->res = 0;
+		return 1;
+	}
+	store_count(s, store_worker);
+	if (io->op == STORE_EXTENTS)
+		store_file_run(io, run_extents, on_extents);
+	else
+		store_file_run(io, run_change, on_changed);
+	return 0;
+}
+
+/* ---- capabilities ------------------------------------------------------------------------- */
+
+int store_file_size(int fd, uint64_t *ret_bytes)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	*ret_bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
+static bool is_type(int fd, const long *magics, size_t n)
+{
+	struct statfs fs;
+
+	for (size_t i = 0; i < n && !fstatfs(fd, &fs); i++) {
+		if ((long)fs.f_type == magics[i])
+			return true;
+	}
+	return false;
+}
+
+/* Punches a hole behind the end of the file, where no contents are. At most that releases space which was allocated
+ * there in advance, to no effect on any reader. A file system that cannot punch holes refuses it. */
+static bool can_punch(int fd, uint64_t size)
+{
+	uint64_t off = size - size % STORE_STRIDE + STORE_STRIDE;
+
+	return off <= INT64_MAX - DATA_ALIGN && !do_fallocate(fd, PUNCH, off, DATA_ALIGN);
+}
+
+/* No range can be tried without allocating space: file systems are known that convert extents. ext has them, or an
+ * older format. */
+static bool can_zero(int fd)
+{
+	static const long always[] = { XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC }, ext[] = { EXT4_SUPER_MAGIC };
+	int flags;
+
+	return is_type(fd, always, ARRAY_SIZE(always)) ||
+	       (is_type(fd, ext, ARRAY_SIZE(ext)) && !ioctl(fd, FS_IOC_GETFLAGS, &flags) && flags & FS_EXTENT_FL);
+}
+
+/* Where a file system does not tell, Linux says that the only hole is at the end. */
+static bool has_holes(int fd, uint64_t size)
+{
+	static const long tell[] = { XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC };
+	off_t hole = lseek(fd, 0, SEEK_HOLE);
+
+	return (hole >= 0 && (uint64_t)hole < size) || is_type(fd, tell, ARRAY_SIZE(tell));
+}
+
+void store_caps_find(const struct store_file *f, struct store_caps *ret)
+{
+	uint64_t size;
+
+	*ret = (struct store_caps){ 0 };
+	if (store_file_size(f->fd, &size))
+		return;
+	ret->extents = has_holes(f->fd, size);
+	ret->discard = ret->fast_zero = f->writable && can_punch(f->fd, size);
+	ret->fast_keep = ret->fast_zero && can_zero(f->fd);
+}
