@@ -197,7 +197,7 @@ static int submit(unsigned n, unsigned r, enum store_op op, char *from, uint32_t
 	t->io.op = op;
 	t->io.file = &file;
 	t->io.iov = &t->iov;
-	t->io.iovcnt = op != STORE_SYNC;
+	t->io.iovcnt = op == STORE_READ || op == STORE_WRITE;
 	t->io.off = off;
 	t->io.bytes = op == STORE_SYNC ? 0 : len;
 	t->io.size_hint = BYTES;
@@ -374,6 +374,95 @@ static void forgets(void **state)
 	end();
 }
 
+/* ---- operations that move no data ---- */
+
+static struct store_extents extents;
+
+static void begin_range(unsigned n, enum store_op op, enum store_stable how, uint32_t off, uint32_t len)
+{
+	ios[n].io.stable = how;
+	ios[n].io.extents = &extents;
+	assert_int_equal(submit(n, 0, op, NULL, off, len), 0);
+}
+
+static void run_range(enum store_op op, enum store_stable how, uint32_t off, uint32_t len)
+{
+	ndone = 0;
+	begin_range(0, op, how, off, len);
+	wait_for(1);
+	assert_int_equal(ios[0].io.res, len);
+	ios[0].io.stable = STORE_UNSTABLE;
+}
+
+/* DISCARD and ZERO are writes without a transfer. EXTENTS is none of the disk's requests. A sync is for them, too. */
+static void ranges_take_time(void **state)
+{
+	static const char zeroes[100];
+	uint64_t start = now_ns;
+
+	(void)state;
+	begin("sim:rate=1M:latency=500us:fail=3");
+	begin_range(0, STORE_ZERO, STORE_UNSTABLE, 4096, 8192);
+	assert_int_equal(ios[0].io.sim.due_ns - start, 500 * NS_PER_US);
+	begin_range(1, STORE_EXTENTS, STORE_UNSTABLE, 0, BYTES);
+	assert_int_equal(ios[1].io.sim.due_ns, start);
+	begin_range(2, STORE_DISCARD, STORE_UNSTABLE, 0, 4096);
+	assert_int_equal(ios[2].io.sim.due_ns - start, 1000 * NS_PER_US);
+	assert_int_equal(submit(3, 0, STORE_SYNC, NULL, 0, 0), 0);
+	assert_int_equal(ios[3].io.sim.due_ns - start, 1000 * NS_PER_US);
+	assert_int_equal(pread(file.fd, mem, BYTES, 0), BYTES);
+	assert_memory_equal(mem, data, BYTES); /* nothing happens before it is due */
+	begin_range(4, STORE_ZERO, STORE_UNSTABLE, 20000, 100);
+	assert_int_equal(ios[4].io.sim.due_ns - start, 1500 * NS_PER_US);
+	wait_for(5);
+	assert_int_equal(ios[0].io.res, 8192);
+	assert_int_equal(ios[1].io.res, BYTES);
+	assert_int_equal(ios[2].io.res, 4096);
+	assert_int_equal(ios[4].io.res, -EIO);
+	assert_int_equal(atomic_load(&reactors[0].counters.store.sim_requests), 3);
+	assert_int_equal(pread(file.fd, mem, BYTES, 0), BYTES);
+	assert_memory_equal(mem + 4096, zeroes, sizeof(zeroes));
+	assert_memory_equal(mem + 4096 + 8192, data + 4096 + 8192, BYTES - 4096 - 8192);
+	end();
+}
+
+static void forgets_ranges(void **state)
+{
+	static const char zeroes[100];
+	char now[300];
+	size_t bytes;
+
+	(void)state;
+	for (int op = STORE_DISCARD; op <= STORE_ZERO; op++) {
+		begin("sim:rate=1G:volatile");
+		run_range((enum store_op)op, STORE_UNSTABLE, 0, 100);
+		run_range((enum store_op)op, STORE_DATA_SYNC, 100, 100);
+		run_range((enum store_op)op, STORE_UNSTABLE, 200, 100);
+		run_range(STORE_EXTENTS, STORE_UNSTABLE, 0, BYTES); /* changes nothing */
+		assert_int_equal(pread(file.fd, now, 300, 0), 300);
+		assert_memory_equal(now, zeroes, 100); /* as files do */
+		assert_int_equal(store_sim_cut(dir.path, &bytes), 0);
+		assert_int_equal(bytes, 200);
+		assert_int_equal(pread(file.fd, now, 300, 0), 300);
+		assert_memory_equal(now, data, 100);
+		assert_memory_equal(now + 100, zeroes, 100);
+		assert_memory_equal(now + 200, data + 200, 100);
+		run_range((enum store_op)op, STORE_UNSTABLE, 0, 50);
+		run_one(STORE_SYNC, NULL, 0, 0);
+		assert_int_equal(store_sim_cut(dir.path, &bytes), 0);
+		assert_int_equal(bytes, 0);
+		/* longer than what a reactor may copy, even in memory */
+		assert_int_equal(ftruncate(file.fd, 5 << 20), 0);
+		write_as(STORE_DATA_SYNC, "x", 4 << 20);
+		run_range((enum store_op)op, STORE_UNSTABLE, 0, 5 << 20);
+		assert_int_equal(store_sim_cut(dir.path, &bytes), 0);
+		assert_int_equal(bytes, 5 << 20);
+		assert_int_equal(pread(file.fd, now, 1, 4 << 20), 1);
+		assert_int_equal(now[0], 'x');
+		end();
+	}
+}
+
 /* The disk stays the same one while exports are replaced: what is not stable is known on. */
 static void outlives_exports(void **state)
 {
@@ -502,6 +591,8 @@ int main(void)
 		sim_test(all_at_once),
 		sim_test(fails),
 		sim_test(forgets),
+		sim_test(ranges_take_time),
+		sim_test(forgets_ranges),
 		sim_test(outlives_exports),
 		sim_test(ends_with_its_last),
 		sim_test(null),

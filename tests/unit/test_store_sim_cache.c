@@ -185,8 +185,10 @@ static void writes_back(void **state)
 	EXPECT(a, "abcdefgh89");
 	EXPECT(b, "0123456789");
 	cache.bytes_max = 4;
-	unstable(a, INO, 0, "ABCDEFGH"); /* never fits */
+	unstable(a, INO, 2, "XY");
+	unstable(a, INO, 0, "ABCDEFGH"); /* never fits, and goes after what was there */
 	assert_int_equal(cache.bytes, 0);
+	assert_int_equal(cache.nfiles, 0);
 	for (unsigned i = 0; i < SIM_CACHE_FILES + 3; i++)
 		unstable(b, 100 + i, 0, "");
 	assert_int_equal(cache.nfiles, SIM_CACHE_FILES);

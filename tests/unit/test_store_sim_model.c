@@ -38,7 +38,8 @@ struct row {
 	unsigned seeks;
 };
 
-static void play(const struct sim_spec *spec, const struct row *rows, size_t n)
+/* @no_data: one bit for each row */
+static void play(const struct sim_spec *spec, const struct row *rows, size_t n, unsigned no_data)
 {
 	struct sim_model m;
 
@@ -49,6 +50,7 @@ static void play(const struct sim_spec *spec, const struct row *rows, size_t n)
 			.ino = rows[i].ino,
 			.off = rows[i].off,
 			.bytes = rows[i].bytes,
+			.no_data = no_data >> i & 1,
 		};
 		struct sim_answer a = sim_model_submit(&m, rows[i].now_us * NS_PER_US, &rq);
 
@@ -75,7 +77,7 @@ static void one_disk(void **state)
 	struct sim_spec spec = spec_of(1);
 
 	(void)state;
-	play(&spec, rows, ARRAY_SIZE(rows));
+	play(&spec, rows, ARRAY_SIZE(rows), 0);
 }
 
 static void members(void **state)
@@ -97,7 +99,24 @@ static void members(void **state)
 	struct sim_spec spec = spec_of(4);
 
 	(void)state;
-	play(&spec, rows, ARRAY_SIZE(rows));
+	play(&spec, rows, ARRAY_SIZE(rows), 0);
+}
+
+/* Without data a request costs its latency: once for each member that has a part of it. */
+static void without_data(void **state)
+{
+	static const struct row rows[] = {
+		{ 0, 7, 0, 2 * K, 1000, 2 },
+		{ 0, 7, 0, 2 * K, 1000, 0 }, /* the heads are there */
+		{ 0, 7, 0, K, 1000 + K, 0 }, /* data follows there */
+		{ 0, 7, 0, 1u << 30, 2000 + K, 3 }, /* the first member has to go back, the second is there */
+		{ 50000, 7, 2 * K + 100, 100, 51000, 1 },
+		{ 50000, 7, 2 * K + 100, 0, 50000, 0 },
+	};
+	struct sim_spec spec = spec_of(4);
+
+	(void)state;
+	play(&spec, rows, ARRAY_SIZE(rows), ~(1u << 2));
 }
 
 /* A stream over all members pays one latency for each, however it is cut. */
@@ -233,7 +252,8 @@ static void extremes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_disk), cmocka_unit_test(members), cmocka_unit_test(cut_or_not),
+		cmocka_unit_test(one_disk), cmocka_unit_test(members), cmocka_unit_test(without_data),
+		cmocka_unit_test(cut_or_not),
 		cmocka_unit_test(fifo),	    cmocka_unit_test(jitters), cmocka_unit_test(fails_once),
 		cmocka_unit_test(extremes),
 	};

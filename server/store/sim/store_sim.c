@@ -10,6 +10,7 @@
  *            If files are in memory, the requests of a reactor end in the order in which they are due. Otherwise
  *            moving the bytes takes additional time, on a worker.
  *            With a volatile cache, the data that an unstable write overwrites is saved first (store_sim_cache.c).
+ *            DISCARD and ZERO are writes without transfer. EXTENTS is a question to the file system, and takes no time.
  * Memory:    A request waits inside its store_io. All reactors share the model and the cache of a disk
  *            (store_shared.c).
  * Threads:   The reactor's. The disk's lock protects model and cache. It is held for arithmetic, and for copies in
@@ -163,19 +164,21 @@ static int sim_submit(struct store *store, struct store_io *io)
 		.ino = io->file->ino,
 		.off = io->off,
 		.bytes = io->bytes,
+		.no_data = io->op != STORE_READ && io->op != STORE_WRITE,
 	};
-	struct sim_answer a = { 0 };
+	const bool is_request = io->op == STORE_READ || store_op_changes(io->op);
+	struct sim_answer a = { .due_ns = clock_now_ns() };
 
 	io->res = watch_alarm(s);
 	if (io->res)
 		return 1;
 	pthread_mutex_lock(&d->lock);
 	if (io->op == STORE_SYNC)
-		a.due_ns = sim_model_idle(&d->model, clock_now_ns());
-	else
-		a = sim_model_submit(&d->model, clock_now_ns(), &rq);
+		a.due_ns = sim_model_idle(&d->model, a.due_ns);
+	else if (is_request)
+		a = sim_model_submit(&d->model, a.due_ns, &rq);
 	pthread_mutex_unlock(&d->lock);
-	if (io->op != STORE_SYNC)
+	if (is_request)
 		store_count(store, sim_requests);
 	store_count_n(store, sim_seeks, a.seeks);
 	io->sim.due_ns = a.due_ns;
@@ -202,7 +205,7 @@ static int remember(struct store_io *io)
 	pthread_mutex_lock(&d->lock);
 	if (io->op == STORE_SYNC && !io->bytes)
 		sim_cache_sync(&d->cache, dev, ino);
-	else if (io->op == STORE_WRITE && io->stable == STORE_UNSTABLE)
+	else if (store_op_changes(io->op) && io->stable == STORE_UNSTABLE)
 		err = sim_cache_write(&d->cache, io->file->fd, dev, ino, io->off, io->bytes);
 	else
 		sim_cache_stable(&d->cache, dev, ino, io->off, io->bytes);
@@ -237,9 +240,9 @@ static void deliver(struct store_io *io)
 	if (io->sim.fails) {
 		io->res = -EIO;
 		io->done(io);
-	} else if (io->op == STORE_READ || !s->disk->model.spec.forgets) {
+	} else if (io->op == STORE_READ || io->op == STORE_EXTENTS || !s->disk->model.spec.forgets) {
 		move(io);
-	} else if (io->file->in_memory) {
+	} else if (io->file->in_memory && io->bytes <= RPCRDMA_BUF_MAX) {
 		io->res = remember(io);
 		remembered(io);
 	} else {

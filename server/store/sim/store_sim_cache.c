@@ -20,8 +20,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "store.h"
 
 struct extent {
 	struct list link;
@@ -185,12 +186,14 @@ int sim_cache_write(struct sim_cache *c, int fd, uint64_t dev, uint64_t ino, uin
 {
 	struct file *f = find(c, dev, ino);
 	uint64_t size, end = off + len;
-	struct stat st;
-	int err = 0;
+	int err = store_file_size(fd, &size);
 
-	if (fstat(fd, &st))
-		return -errno;
-	size = (uint64_t)st.st_size;
+	if (err)
+		return err;
+	if (len > c->bytes_max) { /* written back at once, after the data before it */
+		sim_cache_sync(c, dev, ino);
+		return 0;
+	}
 	if (!f)
 		err = file_add(c, fd, dev, ino, size, &f);
 	if (err)
@@ -239,12 +242,10 @@ static void put_back(const struct extent *x, const struct file *f, uint64_t size
 
 static void cut_file(const struct file *f)
 {
-	struct stat st;
 	uint64_t size;
 
-	if (fstat(f->fd, &st))
+	if (store_file_size(f->fd, &size))
 		return;
-	size = (uint64_t)st.st_size;
 	/* truncate to the stable size; if the size was changed since the last write, extend it again with zeroes */
 	if (size > f->size && !ftruncate(f->fd, (off_t)f->size) && size != f->left_size)
 		(void)!ftruncate(f->fd, (off_t)size);

@@ -7,7 +7,8 @@
  *            after the other, at its rate. So the completion time of a request is known when it arrives, and never
  *            changes. If its bytes do not follow those of the member's last request, the member needs its latency
  *            first, because other requests have moved the head meanwhile. A request to several members
- *            completes when the last of them does.
+ *            completes when the last of them does. A request without data costs each of its members the latency,
+ *            and leaves the head where its part begins.
  * Memory:    Plain data of the caller.
  * Threads:   The one that holds the caller's lock. The caller passes the time.
  * Errors:    None.
@@ -65,9 +66,13 @@ struct sim_answer sim_model_submit(struct sim_model *m, uint64_t now_ns,
 		}
 		if (n < spec->members) /* the first chunk of this request on this member */
 			d->free_ns += jitter(m);
-		d->free_ns += len * NS_PER_S / spec->rate;
-		d->pos = pos + len;
+		if (!rq->no_data) {
+			d->free_ns += len * NS_PER_S / spec->rate;
+			d->pos = pos + len;
+		}
 		a.due_ns = MAX(a.due_ns, d->free_ns);
+		if (rq->no_data && n + 1 == spec->members)
+			break;
 	}
 	return a;
 }

@@ -27,6 +27,7 @@ struct sim_request {
 	uint64_t dev, ino; /* which file */
 	uint64_t off;
 	uint32_t bytes;
+	bool no_data; /* nothing is transferred: each member does its part at once, when its head is there */
 };
 
 struct sim_answer {
