@@ -67,6 +67,7 @@ LDFLAGS_test_verbs_events := -Wl,--wrap=rdma_get_cm_event,--wrap=rdma_ack_cm_eve
 LDFLAGS_test_leat_umount := -Wl,--wrap=rpcrdma_engine_post
 LDFLAGS_test_store_cached := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=msync
 LDFLAGS_test_store_space := -Wl,--wrap=fallocate,--wrap=lseek,--wrap=fsync,--wrap=fdatasync
+LDFLAGS_test_store_device := -Wl,--wrap=fallocate,--wrap=ioctl
 LDFLAGS_test_server_close := -Wl,--wrap=close
 LDFLAGS_test_server_writable := -Wl,--wrap=clock_gettime,--wrap=msync,--wrap=fsync
 LDFLAGS_test_store_sim := -Wl,--wrap=clock_gettime,--wrap=timerfd_settime

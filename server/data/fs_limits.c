@@ -15,6 +15,8 @@
  *            File systems with a journal or a log write metadata changes in order. So a name that is on
  *            disk leads to an inode that is on disk, too. This depends on the type, and for ext on whether
  *            this one has a journal: ext2, ext3 and ext4 share one magic number.
+ *            The contents of a block device are in the page cache of the kernel, and reads of it wait for no one
+ *            unless they have to. Its name is in another file system, which has its access time.
  *            An export is on one mount, so the results for its directory apply to all its files. glibc's
  *            pathconf() knows the maximum number of links for most types; types that it takes for a minix
  *            of 1991 are listed here.
@@ -266,4 +268,29 @@ void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 	ret->ctimes_differ = made && ctimes_differ(fd);
 	if (fd >= 0)
 		close(fd);
+}
+
+/* A name in memory (devtmpfs) has no journal: setting the access time does not wait. */
+static void find_device(int fd, struct fs_limits *ret)
+{
+	struct statfs fs = { 0 };
+	const struct fs_type *type = find_type(fstatfs(fd, &fs) ? 0 : (long)fs.f_type);
+
+	*ret = (struct fs_limits){
+		.file_max_bytes = INT64_MAX,
+		.time_ns = 1,
+		.links_max = 1,
+		.answers_at_once = true,
+		.atime = type->flags & FS_MEMORY ? FS_ATIME_NEVER : find_atime(fd),
+	};
+}
+
+void fs_limits_find_file(int fd, struct fs_limits *ret)
+{
+	struct stat st;
+
+	if (!fstat(fd, &st) && S_ISBLK(st.st_mode))
+		find_device(fd, ret);
+	else
+		fs_limits_find(fd, false, ret);
 }

@@ -46,4 +46,9 @@ struct fs_limits {
  */
 void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
 
+/** fs_limits_find_file - determines what the limits say about the contents of one file
+ * @fd: of a regular file, or of a block device, which is not in the file system that has its name
+ */
+void fs_limits_find_file(int fd, struct fs_limits *ret);
+
 #endif

@@ -9,12 +9,14 @@
  * runs on the reactor's thread, once, and never inside store_submit(). The last completion may destroy the store.
  * STORE_SYNC syncs the file of the descriptor, whatever volume it belongs to.
  *
+ * A file is a regular file or a block device (store_device.h).
+ *
  * DISCARD, ZERO and EXTENTS move no data. Their range has at most STORE_RANGE_MAX bytes and lies within the file, else
  * they end with -EINVAL. No byte outside of the range changes, whatever its alignment. io->res is 0 to io->bytes, or
  * -errno.
- * - ZERO: when it ends, every READ of the range returns zeroes, cached or direct, by any descriptor. Where the file
- *   system can do nothing else, zeroes are written. The result is all or -errno; after an error a part may be zeroes.
- * - DISCARD: the contents are undefined then; the file system may release the space. -EOPNOTSUPP: it cannot, and the
+ * - ZERO: when it ends, every READ of the range returns zeroes, cached or direct, by any descriptor. Where file system
+ *   or device can do nothing else, zeroes are written. The result is all or -errno; after an error a part may be zeroes.
+ * - DISCARD: the contents are undefined then, and the space may be released. -EOPNOTSUPP: that is not possible, and the
  *   contents are unchanged. All or -errno, as ZERO.
  * - EXTENTS: what the range consists of, from its beginning; io->res is the length of the part that is covered. A hole
  *   stays one only until the next write; DATA may be zeroes.
@@ -37,6 +39,7 @@
 #include "creds.h"
 #include "latency.h"
 #include "loop.h"
+#include "store_device.h"
 #include "store_queue.h"
 #include "store_sched.h"
 #include "volume.h"
@@ -202,7 +205,7 @@ struct store_ops {
 	int (*create)(const struct store_env *env, struct volume *v, struct store **ret);
 	/* no operation may be in flight */
 	void (*destroy)(struct store *s);
-	/* On a worker. Takes over @fd, a descriptor of a regular file; store_adopt(), and what it leaves for later */
+	/* On a worker. Takes over @fd; store_adopt(), and what it leaves for later */
 	void (*open)(struct volume *v, int fd, bool write, struct store_file *ret);
 	/* Return: 1: finished, io->res is valid and done() will not run; 0: done() will run */
 	int (*submit)(struct store *s, struct store_io *io);
@@ -251,14 +254,17 @@ static inline void store_destroy(struct store *s)
 	store_queue_put(queue);
 }
 
-/** store_adopt - takes over @fd, a descriptor of a regular file of @v; does not block
+/** store_adopt - takes over @fd, a descriptor of a regular file of @v, or of a block device; does not block
+ *
+ * While a program has the device open with O_EXCL, @fd should be that descriptor or a dup() of it: by others the kernel
+ * refuses to discard and zero ranges with dirty pages. They are written back then, and it is asked again.
  * @write: @fd can be written to
  * @ret: owned by the caller; a store opens its direct descriptor at the first operation that wants it
  */
 void store_adopt(struct volume *v, int fd, bool write, struct store_file *ret);
 
 /** store_open - opens a file for stores of the kind @ops; on a worker
- * @fd: of a regular file; the caller owns @ret, and with it @fd
+ * @fd: of a regular file or block device; the caller owns @ret, and with it @fd
  * @write: @fd can be written to
  */
 static inline void store_open(const struct store_ops *ops, struct volume *v, int fd, bool write, struct store_file *ret)
@@ -269,13 +275,6 @@ static inline void store_open(const struct store_ops *ops, struct volume *v, int
 
 /** store_close - closes the descriptors of a file; may block; no operation may be in flight */
 void store_close(struct store_file *f);
-
-/** store_file_size - finds the current size of a file; on a worker
- * @fd: of a regular file
- *
- * Return: 0, -EINVAL: something else; or the errno of fstat().
- */
-int must_check store_file_size(int fd, uint64_t *ret_bytes);
 
 /** store_caps_find - finds what a file supports, without changing its contents; on a worker
  *

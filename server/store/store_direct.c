@@ -20,15 +20,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "data_conf.h"
+#include "store_device.h"
 #include "store_file.h"
 #include "vfs_int.h"
 
@@ -42,12 +41,16 @@ static bool is_align(uint32_t n)
 	return n && n <= ALIGN_MAX && !(n & (n - 1));
 }
 
-/* Linux since 6.1 reports the alignment for some file systems; page alignment suits the others. */
+/* Linux since 6.1 reports the alignment for devices and some file systems. Page alignment suits the others. A device
+ * takes what is aligned to its blocks. */
 static int find_alignment(int fd, struct store_direct *d)
 {
 	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
+	struct stat st;
 
 	d->mem_align = d->read_align = DATA_ALIGN;
+	if (!fstat(fd, &st) && S_ISBLK(st.st_mode))
+		d->mem_align = d->read_align = store_file_block(fd);
 #ifdef STATX_DIOALIGN
 	struct statx stx;
 
@@ -55,42 +58,22 @@ static int find_alignment(int fd, struct store_direct *d)
 		d->mem_align = stx.stx_dio_mem_align;
 		d->read_align = stx.stx_dio_offset_align;
 	}
-#else
-	(void)fd;
 #endif
 	d->write_align = MAX(d->read_align, page);
 	return is_align(d->mem_align) && is_align(d->read_align) ? 0 : -EOPNOTSUPP;
-}
-
-static bool queue_limit(dev_t dev, const char *up, const char *name, unsigned unit, uint32_t *limit)
-{
-	unsigned long long n;
-	char path[96];
-	FILE *f;
-	int got;
-
-	(void)snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%squeue/%s", major(dev), minor(dev),
-		       up, name);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	got = fscanf(f, "%10llu", &n);
-	fclose(f);
-	if (got == 1 && n && n < UINT32_MAX / unit)
-		*limit = MIN(*limit, MAX((uint32_t)n * unit, STORE_PART_MIN));
-	return true;
 }
 
 /* The block layer would have to split I/O that exceeds the device's limit. It does not split RWF_NOWAIT I/O: that
  * fails with EAGAIN. */
 static uint32_t find_part(int fd)
 {
-	uint32_t limit = UINT32_MAX;
+	uint64_t kib, limit = UINT32_MAX;
 	struct stat st;
 
-	if (!fstat(fd, &st) && !queue_limit(st.st_dev, "", "max_sectors_kb", 1024, &limit))
-		(void)queue_limit(st.st_dev, "../", "max_sectors_kb", 1024, &limit); /* a partition */
-	return limit - limit % ALIGN_MAX;
+	if (!fstat(fd, &st) &&
+	    store_device_limit(S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev, "max_sectors_kb", &kib) && kib)
+		limit = MIN(limit, MAX(kib * 1024, STORE_PART_MIN));
+	return (uint32_t)(limit - limit % ALIGN_MAX);
 }
 
 int store_direct_open(const struct store_file *f, bool reads, struct store_direct *ret)

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_space.c - space of a file: DISCARD, ZERO, EXTENTS
+ * store_space.c - space of a file or device: DISCARD, ZERO, EXTENTS
  *
  * Operation: A hole is punched for DISCARD and for ZERO, or for ZERO with `keep` the range is converted
  *            (FALLOC_FL_ZERO_RANGE). The kernel does this under the lock of the file's page cache. It drops cached
  *            pages of the range, waits for direct I/O, and writes zeroes into the pages and blocks that the range
  *            covers in part. So readers see zeroes by either descriptor, and neighbours stay. The size never changes.
  *            Where the file system supports neither, ZERO writes zeroes through the page cache.
+ *            A device does the same by the same calls. It zeroes by command, or the kernel writes zeroes. But a hole
+ *            in a device means zeroes, so DISCARD is a command of its own. Both take whole logical blocks: ZERO
+ *            writes the rest through the page cache, DISCARD leaves it as it is.
+ *            By a descriptor that does not have the device exclusively, while another one has, the kernel drops no
+ *            dirty page. It returns EBUSY, and the pages are written back first.
  *            DISCARD and ZERO are done in strides, each a job of its own, so that other clients get the worker in
  *            between. Strides end at multiples of STORE_STRIDE in the file. A stable one syncs after the last stride.
  *            EXTENTS asks lseek(). It moves the descriptor's offset, which nothing else uses.
@@ -32,18 +37,32 @@
 
 #define ZEROES (64u << 10)
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
+#define CONVERT (FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE)
+#define WRITE_BACK (SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER)
+#define BUSY_TRIES 8u /* pages may become dirty again meanwhile */
 
 /* ---- changes ------------------------------------------------------------------------------ */
 
-/* Return: 0; -EOPNOTSUPP: not possible here; -errno */
-static int do_fallocate(int fd, int mode, uint64_t off, uint32_t len)
+/* What BLKDISCARD takes: no mode of fallocate() */
+#define DISCARD_BLOCKS -1
+
+/* Changes the range by one system call, after others if it must; Return: 0; -EOPNOTSUPP: not possible here; -errno */
+static int change(int fd, int mode, uint64_t off, uint32_t len)
 {
+	const uint64_t range[2] = { off, len };
 	int err;
 
-	do {
-		err = fallocate(fd, mode, (off_t)off, (off_t)len) ? -errno : 0;
-	} while (err == -EINTR);
-	return err == -ENOSYS ? -EOPNOTSUPP : err;
+	for (unsigned tries = 0;;) {
+		if (mode == DISCARD_BLOCKS)
+			err = ioctl(fd, BLKDISCARD, range) ? -errno : 0;
+		else
+			err = fallocate(fd, mode, (off_t)off, (off_t)len) ? -errno : 0;
+		if (err == -EBUSY && tries++ < BUSY_TRIES)
+			(void)sync_file_range(fd, (off_t)off, (off_t)len, WRITE_BACK);
+		else if (err != -EINTR)
+			break;
+	}
+	return err == -ENOSYS || err == -ENOTTY ? -EOPNOTSUPP : err;
 }
 
 static int write_zeroes(int fd, uint64_t off, uint32_t len)
@@ -65,15 +84,58 @@ static int write_zeroes(int fd, uint64_t off, uint32_t len)
 	return 0;
 }
 
-static int zero(const struct store_io *io, uint64_t off, uint32_t len)
+static int zero_blocks(const struct store_io *io, uint64_t off, uint32_t len)
 {
 	int fd = io->file->fd, err = -EOPNOTSUPP;
 
 	if (!io->keep)
-		err = do_fallocate(fd, PUNCH, off, len);
+		err = change(fd, PUNCH, off, len);
 	if (err == -EOPNOTSUPP)
-		err = do_fallocate(fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, off, len);
-	return err == -EOPNOTSUPP ? write_zeroes(fd, off, len) : err;
+		err = change(fd, CONVERT, off, len);
+	return err == -EOPNOTSUPP || err == -EBUSY ? write_zeroes(fd, off, len) : err;
+}
+
+/* The whole blocks in a range. */
+struct blocks {
+	uint32_t head, len, tail; /* bytes: before them, of them, behind them; len 0: head is all of the range */
+	bool device;
+};
+
+static struct blocks find_blocks(int fd, uint64_t off, uint32_t len)
+{
+	struct blocks b = { .len = len };
+	uint32_t block, head;
+	struct stat st;
+
+	b.device = !fstat(fd, &st) && S_ISBLK(st.st_mode);
+	if (!b.device)
+		return b;
+	block = store_file_block(fd);
+	head = (uint32_t)(-off % block);
+	if (head >= len || len - head < block)
+		return (struct blocks){ .head = len, .device = true };
+	b.head = head;
+	b.tail = (uint32_t)((off + len) % block);
+	b.len -= b.head + b.tail;
+	return b;
+}
+
+/* The blocks come first: what is written beside them makes their pages dirty. */
+static int zero(const struct store_io *io, uint64_t off, uint32_t len)
+{
+	const struct blocks b = find_blocks(io->file->fd, off, len);
+	int err = b.len ? zero_blocks(io, off + b.head, b.len) : 0;
+
+	if (!err)
+		err = write_zeroes(io->file->fd, off, b.head);
+	return err ? err : write_zeroes(io->file->fd, off + len - b.tail, b.tail);
+}
+
+static int discard(const struct store_io *io, uint64_t off, uint32_t len)
+{
+	const struct blocks b = find_blocks(io->file->fd, off, len);
+
+	return b.len ? change(io->file->fd, b.device ? DISCARD_BLOCKS : PUNCH, off + b.head, b.len) : 0;
 }
 
 /* The file may have been truncated meanwhile: a stride that wrote zeroes would make it grow again. */
@@ -95,7 +157,7 @@ static int32_t change_stride(struct store_io *io)
 	int err = check_range(io);
 
 	if (!err)
-		err = io->op == STORE_ZERO ? zero(io, off, len) : do_fallocate(io->file->fd, PUNCH, off, len);
+		err = io->op == STORE_ZERO ? zero(io, off, len) : discard(io, off, len);
 	if (err)
 		return err;
 	io->head += len;
@@ -202,18 +264,6 @@ int store_space_submit(struct store *s, struct store_io *io)
 
 /* ---- capabilities ------------------------------------------------------------------------- */
 
-int store_file_size(int fd, uint64_t *ret_bytes)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	*ret_bytes = (uint64_t)st.st_size;
-	return 0;
-}
-
 static bool is_type(int fd, const long *magics, size_t n)
 {
 	struct statfs fs;
@@ -231,7 +281,7 @@ static bool can_punch(int fd, uint64_t size)
 {
 	uint64_t off = size - size % STORE_STRIDE + STORE_STRIDE;
 
-	return off <= INT64_MAX - DATA_ALIGN && !do_fallocate(fd, PUNCH, off, DATA_ALIGN);
+	return off <= INT64_MAX - DATA_ALIGN && !change(fd, PUNCH, off, DATA_ALIGN);
 }
 
 /* No range can be tried without allocating space: file systems are known that convert extents. ext has them, or an
@@ -254,13 +304,32 @@ static bool has_holes(int fd, uint64_t size)
 	return (hole >= 0 && (uint64_t)hole < size) || is_type(fd, tell, ARRAY_SIZE(tell));
 }
 
+static bool has_limit(dev_t dev, const char *name)
+{
+	uint64_t bytes;
+
+	return store_device_limit(dev, name, &bytes) && bytes;
+}
+
+/* The kernel knows it from the device; it tells of no holes. */
+static void find_device_caps(const struct store_file *f, dev_t dev, struct store_caps *ret)
+{
+	ret->discard = f->writable && has_limit(dev, "discard_max_bytes");
+	ret->fast_zero = ret->fast_keep = f->writable && has_limit(dev, "write_zeroes_max_bytes");
+}
+
 void store_caps_find(const struct store_file *f, struct store_caps *ret)
 {
+	struct stat st;
 	uint64_t size;
 
 	*ret = (struct store_caps){ 0 };
-	if (store_file_size(f->fd, &size))
+	if (fstat(f->fd, &st) || store_file_size(f->fd, &size))
 		return;
+	if (S_ISBLK(st.st_mode)) {
+		find_device_caps(f, st.st_rdev, ret);
+		return;
+	}
 	ret->extents = has_holes(f->fd, size);
 	ret->discard = ret->fast_zero = f->writable && can_punch(f->fd, size);
 	ret->fast_keep = ret->fast_zero && can_zero(f->fd);

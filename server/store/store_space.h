@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_space.h - space of a file: DISCARD, ZERO, EXTENTS
+ * store_space.h - space of a file or device: DISCARD, ZERO, EXTENTS
  */
 #ifndef LEAT_SERVER_STORE_SPACE_H
 #define LEAT_SERVER_STORE_SPACE_H

@@ -251,10 +251,23 @@ static void no_trace(void **state)
 #f " (tmpfs)", f, setup_tmpfs, teardown, NULL                                      \
 	}
 
+/* Of a file they are those of its directory, as far as they are about contents. */
+static void of_a_file(void **state)
+{
+	struct ctx *c = *state;
+	struct fs_limits lim;
+
+	fs_limits_find_file(c->file, &lim);
+	assert_int_equal(lim.answers_at_once, c->lim.answers_at_once);
+	assert_int_equal(lim.in_memory, c->lim.in_memory);
+	assert_int_equal(lim.atime, c->lim.atime);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BOTH(size), BOTH(size_for_this_process), BOTH(times), BOTH(links), BOTH(no_trace), BOTH(answers),
+		BOTH(of_a_file),
 		cmocka_unit_test_setup_teardown(order, setup, teardown),
 		cmocka_unit_test_setup_teardown(order_of_memory, setup_tmpfs, teardown),
 	};

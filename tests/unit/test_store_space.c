@@ -61,6 +61,7 @@ static void begin(const char *options)
 	can = CAN_BOTH;
 	refusal = EOPNOTSUPP;
 	pretends = false;
+	busy = 0;
 	sync_err = seek_err = 0;
 	data_vanishes = false;
 	syncs = data_syncs = 0;
@@ -218,6 +219,36 @@ static void other_errors(void **state)
 	assert_int_equal(discard(10, 2 * PAGE), -EOPNOTSUPP);
 	assert_int_equal(zeroings, 0);
 	check_zeroes(SIZE, 0, 0);
+	end();
+}
+
+/* As the kernel does where pages are dirty, and another descriptor has the device exclusively */
+static void busy_pages(void **state)
+{
+	(void)state;
+	begin("");
+	fill(SIZE);
+	busy = 2;
+	assert_int_equal(zero(PAGE - 1, PAGE, false), PAGE);
+	assert_int_equal(punches, 3);
+	assert_int_equal(zeroings, 0);
+	check_zeroes(SIZE, PAGE - 1, 2 * PAGE - 1);
+	fill(SIZE);
+	busy = 2;
+	assert_int_equal(zero(PAGE - 1, PAGE, true), PAGE);
+	assert_int_equal(zeroings, 3);
+	check_zeroes(SIZE, PAGE - 1, 2 * PAGE - 1);
+	busy = 2;
+	assert_int_equal(discard(PAGE - 1, PAGE), PAGE);
+	assert_int_equal(punches, 3);
+	/* for ever: zeroes are written, a discard fails */
+	fill(SIZE);
+	busy = UINT32_MAX;
+	assert_int_equal(discard(PAGE - 1, PAGE), -EBUSY);
+	check_zeroes(SIZE, 0, 0);
+	assert_int_equal(zero(PAGE - 1, PAGE, false), PAGE);
+	check_zeroes(SIZE, PAGE - 1, 2 * PAGE - 1);
+	busy = 0;
 	end();
 }
 
@@ -437,13 +468,20 @@ static void capabilities(void **state)
 
 static void sizes(void **state)
 {
-	uint64_t size = 4711;
+	uint64_t size = 4711, dev, ino;
+	struct stat st;
 
 	(void)state;
 	begin("");
 	assert_int_equal(size_of(), 0);
 	fill(SIZE);
 	assert_int_equal(size_of(), SIZE);
+	assert_true(store_file_block(g.file.fd) >= 512 && store_file_block(g.file.fd) <= PAGE);
+	assert_int_equal(store_file_block(-1), 512);
+	assert_int_equal(store_file_identify(g.file.fd, &dev, &ino), 0);
+	assert_int_equal(fstat(g.file.fd, &st), 0);
+	assert_true(dev == st.st_dev && ino == st.st_ino);
+	assert_int_equal(store_file_identify(-1, &dev, &ino), -EBADF);
 	assert_int_equal(store_file_size(STDIN_FILENO + 1000, &size), -EBADF);
 	size = (uint64_t)open(g.dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(store_file_size((int)size, &(uint64_t){ 0 }), -EINVAL);
@@ -481,6 +519,7 @@ int main(void)
 		cmocka_unit_test(fallbacks),
 		cmocka_unit_test(neighbours),
 		cmocka_unit_test(other_errors),
+		cmocka_unit_test(busy_pages),
 		cmocka_unit_test(beyond_the_end),
 		cmocka_unit_test(strides),
 		cmocka_unit_test(durable),

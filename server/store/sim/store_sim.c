@@ -21,10 +21,10 @@
 #include "store_sim.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -105,12 +105,17 @@ static void cut_disk(struct store_shared *s, void *ctx)
 
 int store_sim_cut(const char *dir, size_t *ret_bytes)
 {
+	int fd = open(dir, O_PATH | O_CLOEXEC), err;
 	struct split cut = { 0 };
-	struct stat st;
+	uint64_t dev, ino;
 
-	if (stat(dir, &st))
+	if (fd < 0)
 		return -errno;
-	store_shared_each(&disk_kind, st.st_dev, st.st_ino, cut_disk, &cut);
+	err = store_file_identify(fd, &dev, &ino);
+	close(fd);
+	if (err)
+		return err;
+	store_shared_each(&disk_kind, dev, ino, cut_disk, &cut);
 	if (!cut.can)
 		return -ENOENT;
 	*ret_bytes = cut.bytes;
