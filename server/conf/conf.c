@@ -40,6 +40,9 @@ void conf_fini(struct conf *c)
 	for (size_t i = 0; i < c->nexports; i++)
 		export_conf_fini(&c->exports[i]);
 	c->nexports = 0;
+	for (size_t i = 0; i < c->nblocks; i++)
+		block_conf_fini(&c->blocks[i]);
+	c->nblocks = 0;
 	free(c->capture);
 	free(c->state_dir);
 	c->capture = c->state_dir = NULL;
@@ -57,6 +60,18 @@ static int add_export(struct conf *c, const char *value, char *why)
 	return err;
 }
 
+static int add_block(struct conf *c, const char *value, char *why)
+{
+	int err;
+
+	if (c->nblocks == CONF_BLOCKS_MAX)
+		return conf_say(why, "more than %d block volumes", CONF_BLOCKS_MAX);
+	err = block_conf_parse(value, &c->blocks[c->nblocks], why, CONF_WHY_BYTES);
+	if (!err)
+		c->nblocks++;
+	return err;
+}
+
 /* ---- the file ----------------------------------------------------------------------------- */
 
 struct file_reader {
@@ -66,7 +81,8 @@ struct file_reader {
 	unsigned bad_line; /* 0: none so far */
 	bool in_server;
 	struct export_conf *exp; /* the current [export NAME] section */
-	unsigned exp_line;
+	struct block_conf *block; /* the current [block NAME] section */
+	unsigned begin_line;     /* of the section */
 	char *why;
 };
 
@@ -88,17 +104,32 @@ static int begin_export(struct file_reader *r, const char *name)
 	if (c->nexports == CONF_EXPORTS_MAX)
 		return conf_say(r->why, "more than %d exports", CONF_EXPORTS_MAX);
 	r->exp = &c->exports[c->nexports++];
-	r->exp_line = r->line;
 	export_conf_init(r->exp);
 	r->exp->name = strdup(name);
 	return r->exp->name ? 0 : conf_say(r->why, "out of memory");
 }
 
-static void end_export(struct file_reader *r)
+static int begin_block(struct file_reader *r, const char *name)
+{
+	struct conf *c = r->conf;
+
+	if (c->nblocks == CONF_BLOCKS_MAX)
+		return conf_say(r->why, "more than %d block volumes", CONF_BLOCKS_MAX);
+	r->block = &c->blocks[c->nblocks++];
+	block_conf_init(r->block);
+	r->block->line = r->line;
+	r->block->name = strdup(name);
+	return r->block->name ? 0 : conf_say(r->why, "out of memory");
+}
+
+static void end_section(struct file_reader *r)
 {
 	if (r->exp && !r->bad_line)
-		complain(r, r->exp_line, export_conf_finish(r->exp, r->why, CONF_WHY_BYTES));
+		complain(r, r->begin_line, export_conf_finish(r->exp, r->why, CONF_WHY_BYTES));
+	if (r->block && !r->bad_line)
+		complain(r, r->begin_line, block_conf_finish(r->block, r->why, CONF_WHY_BYTES));
 	r->exp = NULL;
+	r->block = NULL;
 }
 
 static char *trim(char *s)
@@ -113,17 +144,31 @@ static char *trim(char *s)
 	return s;
 }
 
+/* Is it "@kind NAME"? */
+static bool named(char *section, const char *kind, char **ret_name)
+{
+	size_t n = strlen(kind);
+
+	if (strncmp(section, kind, n) || (section[n] != ' ' && section[n] != '\t') || !*trim(section + n))
+		return false;
+	*ret_name = trim(section + n);
+	return true;
+}
+
 static int begin_section(struct file_reader *r, char *text)
 {
 	char *name = trim(text);
 
-	end_export(r);
+	end_section(r);
 	r->in_server = !strcmp(name, "server");
+	r->begin_line = r->line;
 	if (r->in_server || r->bad_line)
 		return 0;
-	if (!strncmp(name, "export", 6) && (name[6] == ' ' || name[6] == '\t') && *trim(name + 6))
-		return begin_export(r, trim(name + 6));
-	return conf_say(r->why, "no such section: [%s]; there are [server] and [export NAME]", name);
+	if (named(name, "export", &name))
+		return begin_export(r, name);
+	if (named(name, "block", &name))
+		return begin_block(r, name);
+	return conf_say(r->why, "no such section: [%s]; there are [server], [export NAME] and [block NAME]", name);
 }
 
 /* Checks for input that inih would reject without a message, or accept wrongly. */
@@ -190,6 +235,8 @@ static int on_key(void *user, const char *section, const char *key, const char *
 		return 0;
 	if (r->exp) {
 		err = export_conf_option(r->exp, key, value, r->why, CONF_WHY_BYTES);
+	} else if (r->block) {
+		err = block_conf_option(r->block, key, value, r->why, CONF_WHY_BYTES);
 	} else if (!r->in_server) {
 		err = conf_say(r->why, "'%s' stands in no section", key);
 	} else {
@@ -210,7 +257,7 @@ int conf_file(struct conf *c, const char *path, char why[CONF_WHY_BYTES])
 	if (!r.f)
 		return opt_fail(-errno, why, CONF_WHY_BYTES, "%s: %s", path, strerror(errno));
 	line = ini_parse_stream(read_line, &r, on_key, &r);
-	end_export(&r);
+	end_section(&r);
 	fclose(r.f);
 	if (!r.bad_line && line)
 		r.bad_line = line > 0 ? (unsigned)line : r.line;
@@ -243,10 +290,20 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 			c->nlisten = 0; /* the command line's replace the file's */
 			listens = true;
 		}
-		err = o->letter == 'e' ? add_export(c, value, why) : opt_set(o, c, value, why, CONF_WHY_BYTES);
-		/* a wrong URL or export is not a usage error */
+		switch (o->letter) {
+		case 'e':
+			err = add_export(c, value, why);
+			break;
+		case 'b':
+			err = add_block(c, value, why);
+			break;
+		default:
+			err = opt_set(o, c, value, why, CONF_WHY_BYTES);
+			break;
+		}
+		/* a wrong URL, export or volume is not a usage error */
 		if (err)
-			return o->letter == 'l' || o->letter == 'e' ? CONF_BAD : CONF_USAGE;
+			return o->letter && strchr("leb", o->letter) ? CONF_BAD : CONF_USAGE;
 	}
 	if (rc)
 		return CONF_USAGE;
@@ -259,13 +316,16 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 
 void conf_help(FILE *to)
 {
-	size_t n, data_n;
-	const struct opt *export = export_opts(&n), *data = data_conf_opts(&data_n);
+	size_t n, data_n, block_n;
+	const struct opt *export = export_opts(&n), *data = data_conf_opts(&data_n), *block = block_conf_opts(&block_n);
 
-	fputs("usage: leatd [OPTION]... --export SPEC...\n\n", to);
+	fputs("usage: leatd [OPTION]... {--export SPEC | --block SPEC}...\n\n", to);
 	opt_help(to, conf_opts, CONF_OPTS, 2, false);
 	fputs("\nOptions of an export; on the command line a bare name is NAME=yes:\n\n", to);
 	opt_help(to, export, n, 2, true);
+	fputs("\nOptions of a block volume:\n\n", to);
+	opt_help(to, block, block_n, 2, true);
+	fputs("\nOptions of both, for how data travels; a block volume has read=direct and write=direct:\n\n", to);
 	opt_help(to, data, data_n, 2, true);
 	fputs("\nSizes take K, M, G and T, times ns, us, ms and s.\n", to);
 }
@@ -304,8 +364,8 @@ enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WH
 		c->state_dir = usual_state_dir(); /* without one: a key for this run */
 		c->state_dir_usual = true;
 	}
-	if (!c->nexports) {
-		(void)conf_say(why, "nothing to export: say --export DIR");
+	if (!c->nexports && !c->nblocks) {
+		(void)conf_say(why, "nothing to export: say --export DIR, or --block NAME=PATH");
 		return CONF_USAGE;
 	}
 	return conf_check(c, why) ? CONF_BAD : CONF_RUN;
@@ -344,6 +404,19 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 				return conf_say(why, "export %s: there is one already",
 					   c->exports[i].name);
 		}
+		/* URLs of volumes begin with this name */
+		if (c->nblocks && (!strcmp(c->exports[i].name, "/block") || !strncmp(c->exports[i].name, "/block/", 7)))
+			return conf_say(why, "export %s: there are block volumes, whose URLs begin so",
+					c->exports[i].name);
+	}
+	for (size_t i = 0; i < c->nblocks; i++) {
+		for (size_t k = 0; k < i; k++) {
+			if (!strcmp(c->blocks[i].name, c->blocks[k].name))
+				return conf_say(why, "block %s: there is one already", c->blocks[i].name);
+			if (!strcmp(c->blocks[i].path, c->blocks[k].path))
+				return conf_say(why, "block %s and block %s are the same, %s", c->blocks[k].name,
+						c->blocks[i].name, c->blocks[i].path);
+		}
 	}
 	for (size_t i = 0; i < c->nlisten; i++) {
 		if (!is_reachable(&c->listen[i]))
@@ -356,6 +429,13 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 					   "loopback address",
 					   rpcrdma_addr_print(&c->listen[i], url, sizeof(url)),
 					   c->exports[k].name);
+		}
+		for (size_t k = 0; k < c->nblocks; k++) {
+			if (!c->blocks[k].peers.n)
+				return conf_say(why,
+						"%s would be reached by other hosts, but block %s has no clients=: "
+						"name the allowed hosts, or listen on a loopback address",
+						rpcrdma_addr_print(&c->listen[i], url, sizeof(url)), c->blocks[k].name);
 		}
 	}
 	return 0;

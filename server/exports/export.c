@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/opt.h"
+#include "spec.h"
 
 void export_conf_fini(struct export_conf *c)
 {
@@ -121,30 +122,12 @@ const struct opt *export_opts(size_t *ret_n)
 	return opts;
 }
 
-static int parse_options(struct export_conf *c, char *options, char *why, size_t why_bytes)
+/* On the command line the directory is no option. */
+static int set_option(void *to, const char *key, const char *value, char *why, size_t why_bytes)
 {
-	bool in_clients = false;
-	char *save = NULL;
-
-	for (char *t = strtok_r(options, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
-		char *value = strchr(t, '=');
-		struct peer_net net;
-		int err;
-
-		if (in_clients && !peer_net_parse(t, &net)) { /* one more network after clients=... */
-			err = export_conf_option(c, "clients", t, why, why_bytes);
-		} else if (!strncmp(t, "path=", 5)) {
-			err = opt_fail(-ENOENT, why, why_bytes, "no such export option: 'path'");
-		} else {
-			if (value)
-				*value++ = '\0';
-			in_clients = !strcmp(t, "clients");
-			err = export_conf_option(c, t, value, why, why_bytes);
-		}
-		if (err)
-			return err;
-	}
-	return 0;
+	if (!strcmp(key, "path"))
+		return opt_fail(-ENOENT, why, why_bytes, "no such export option: 'path'");
+	return export_conf_option(to, key, value, why, why_bytes);
 }
 
 int export_conf_parse(const char *arg, struct export_conf *ret, char *why, size_t why_bytes)
@@ -168,8 +151,8 @@ int export_conf_parse(const char *arg, struct export_conf *ret, char *why, size_
 			goto fail;
 	}
 	err = export_conf_option(&c, "path", dir, why, why_bytes);
-	if (!err && comma)
-		err = parse_options(&c, comma, why, why_bytes);
+	if (!err)
+		err = spec_options(comma, set_option, &c, why, why_bytes);
 	if (!err)
 		err = export_conf_finish(&c, why, why_bytes);
 	if (err)

@@ -4,7 +4,7 @@
  * reload.c - reads the configuration again, while a server runs
  *
  * Operation: the configuration is read and checked as at start, by the same functions, from the directory
- *            in which leatd was started. Exports and the log level change. Other options that differ from
+ *            in which leatd was started. Exports, volumes and the log level change. Other options that differ from
  *            those in force are listed, and stay unchanged until a restart.
  * Memory:    owns no copy: it updates the configuration of the start.
  * Threads:   any, one at a time: parsing options (getopt) has global state.
@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "conf_int.h"
 
+#define COUNTS_BYTES 80
 #define OTHERS_BYTES 400 /* enough for the names of all options */
 
 struct reload {
@@ -100,13 +101,27 @@ static void take(struct conf *now, struct conf *c)
 	memcpy(now->exports, c->exports, sizeof(c->exports));
 	now->nexports = c->nexports;
 	c->nexports = 0;
+	for (size_t i = 0; i < now->nblocks; i++)
+		block_conf_fini(&now->blocks[i]);
+	memcpy(now->blocks, c->blocks, sizeof(c->blocks));
+	now->nblocks = c->nblocks;
+	c->nblocks = 0;
 	now->log_level = c->log_level;
 	log_set_level(c->log_level);
 }
 
+static void count(const struct conf *c, char buf[COUNTS_BYTES])
+{
+	int n = snprintf(buf, COUNTS_BYTES, "%zu export%s", c->nexports, c->nexports == 1 ? "" : "s");
+
+	if (c->nblocks)
+		(void)snprintf(buf + n, COUNTS_BYTES - (size_t)n, ", %zu block volume%s", c->nblocks,
+			       c->nblocks == 1 ? "" : "s");
+}
+
 static int apply(struct reload *r, struct conf *c, char *said, size_t said_bytes)
 {
-	char why[CONF_WHY_BYTES] = "", others[OTHERS_BYTES] = "";
+	char why[CONF_WHY_BYTES] = "", others[OTHERS_BYTES] = "", counts[COUNTS_BYTES];
 	int err = -EINVAL;
 
 	if (read_there(r, c, why) == CONF_RUN) {
@@ -123,12 +138,10 @@ static int apply(struct reload *r, struct conf *c, char *said, size_t said_bytes
 		log_err("nothing is changed: %s", why);
 		return err;
 	}
-	(void)snprintf(said, said_bytes, "%zu export%s%s%s", c->nexports,
-		       c->nexports == 1 ? "" : "s",
-		       *others ? "; as they were until a restart: " : "", others);
+	count(c, counts);
+	(void)snprintf(said, said_bytes, "%s%s%s", counts, *others ? "; as they were until a restart: " : "", others);
 	take(r->conf, c);
-	log_info("configuration read again: %zu export%s", r->conf->nexports,
-		 r->conf->nexports == 1 ? "" : "s");
+	log_info("configuration read again: %s", counts);
 	if (*others)
 		log_warn("these stay as they were until a restart: %s", others);
 	return 0;

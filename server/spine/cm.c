@@ -139,10 +139,12 @@ static int listen_defaults(struct cm *cm, const struct conf *conf)
 	try_default(cm, &tcp);
 	for (size_t i = 0; i < conf->nexports; i++)
 		all_named &= conf->exports[i].peers.n > 0;
+	for (size_t i = 0; i < conf->nblocks; i++)
+		all_named &= conf->blocks[i].peers.n > 0;
 	if (all_named)
 		try_default(cm, &rdma);
 	else
-		log_info("not listening on rdma: an export without clients= is for this host only");
+		log_info("not listening on rdma: an export or a volume without clients= is for this host only");
 	if (!cm->n)
 		log_err("nothing to listen on");
 	return cm->n ? 0 : -EADDRNOTAVAIL;

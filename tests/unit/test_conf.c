@@ -239,6 +239,64 @@ static void file(void **state)
 	assert_int_equal(c->conf.listen[0].port, 2);
 }
 
+static void volumes(void **state)
+{
+	struct ctx *c = *state;
+	const struct block_conf *b = c->conf.blocks;
+	char text[1024];
+
+	tmp_dir_write(&c->dir, "vol", "x");
+	tmp_dir_write(&c->dir, "other", "x");
+	snprintf(text, sizeof(text),
+		 "[block one]\npath = %s/vol\nro = yes\nshare = shared\nblock = 4K\nusers = me root:77\n"
+		 "take_over = 10.1.0.0/16, 10.2.0.0/16\nclients = 10.0.0.0/8\ninsecure = yes\noverlap = streams\n",
+		 c->dir.path);
+	tmp_dir_write(&c->dir, "conf", text);
+	assert_int_equal(args(c, "-c %s/conf --block two=%s/other", c->dir.path, c->dir.path), CONF_RUN);
+	assert_int_equal(c->conf.nexports, 0);
+	assert_int_equal(c->conf.nblocks, 2);
+	assert_string_equal(b[0].name, "one");
+	assert_true(b[0].ro);
+	assert_int_equal(b[0].share, BLOCK_CONF_SHARED);
+	assert_int_equal(b[0].block, 4096);
+	assert_int_equal(b[0].nusers, 3);
+	assert_int_equal(b[0].users[0], geteuid());
+	assert_int_equal(b[0].users[1], 0);
+	assert_int_equal(b[0].users[2], 77);
+	assert_int_equal(b[0].take_over, BLOCK_CONF_TAKE_OVER_SOME);
+	assert_int_equal(b[0].take_over_peers.n, 2);
+	assert_int_equal(b[0].peers.n, 1);
+	assert_false(b[0].peers.secure);
+	assert_int_equal(b[0].data.overlap, DATA_OVERLAP_STREAMS);
+	assert_int_equal(b[0].line, 1);
+	assert_string_equal(b[1].name, "two");
+	assert_int_equal(b[1].share, BLOCK_CONF_EXCLUSIVE);
+	assert_int_equal(b[1].block, 512);
+	assert_int_equal(b[1].nusers, 0);
+	assert_int_equal(b[1].take_over, BLOCK_CONF_TAKE_OVER_ALL);
+	assert_false(b[1].ro);
+#ifdef HAVE_AIO
+	assert_int_equal(b[1].data.read, DATA_READ_DIRECT);
+	assert_int_equal(b[1].data.write, DATA_WRITE_DIRECT);
+#endif
+	/* lists of networks have commas, too */
+	assert_int_equal(args(c, "--block x=%s/vol,clients=10.0.0.0/8,fd00::/8,take_over=10.0.0.1,10.0.0.2,ro",
+			      c->dir.path), CONF_RUN);
+	assert_int_equal(b[0].peers.n, 2);
+	assert_int_equal(b[0].take_over_peers.n, 2);
+	assert_true(b[0].ro);
+	assert_int_equal(args(c, "--block x=%s/vol --block y=%s/vol", c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "are the same"));
+	assert_int_equal(args(c, "--block x=%s/vol --block x=%s/other", c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "block x: there is one already"));
+	assert_int_equal(args(c, "--block x=%s/vol --export /block=%s", c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "export /block: there are block volumes"));
+	assert_int_equal(args(c, "--block x=%s/vol --listen tcp://0.0.0.0:1", c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "block x has no clients="));
+	assert_int_equal(args(c, "--block %s/vol", c->dir.path), CONF_BAD);
+	assert_int_equal(args(c, "--block x=%s/vol,path=/", c->dir.path), CONF_BAD);
+}
+
 static void file_refused(void **state)
 {
 	static const struct {
@@ -284,6 +342,21 @@ static void file_refused(void **state)
 		{ "[export /x]\npath = /tmp\nro = yes\nrw = yes\n", 4, "contradicts" },
 		{ "[server]\ncapture = " HUNDRED HUNDRED "\n", 2, "longer than 198 bytes" },
 		{ "[server]\n# " HUNDRED HUNDRED "\n", 2, "longer than 198 bytes" },
+		{ "[block]\npath = /tmp\n", 1, "no such section: [block]" },
+		{ "[block x]\n", 1, "block x: no path given" },
+		{ "[block x]\npath = /tmp\n", 1, "neither a file nor a block device" },
+		{ "[block x]\npath = /dev/null\n", 1, "neither a file nor a block device" },
+		{ "[server]\n[block x]\npath = /nonexistent\n", 2, "/nonexistent" },
+		{ "[block x/y]\npath = /etc/passwd\n", 1, "no slash" },
+		{ "[block " HUNDRED "]\npath = /etc/passwd\n", 1, "1 to 63 printable bytes" },
+		{ "[block x]\npath = /etc/passwd\nshiny = yes\n", 3, "no such option of a block volume: 'shiny'" },
+		{ "[block x]\npath = /etc/passwd\nblok = 512\n", 3, "(did you mean \"block\"?)" },
+		{ "[block x]\npath = /etc/passwd\nblock = 1024\n", 3, "block=1024: must be 512 or 4096" },
+		{ "[block x]\npath = /etc/passwd\nshare = some\n", 3, "share=some: must be exclusive or shared" },
+		{ "[block x]\npath = /etc/passwd\ntake_over = some\n", 3, "take_over=some: must be yes, no, or networks" },
+		{ "[block x]\npath = /etc/passwd\nusers = nobody-of-this-name\n", 3, "no user 'nobody-of-this-name'" },
+		{ "[block x]\npath = /etc/passwd\nro = yes\nrw = yes\n", 4, "contradicts" },
+		{ "[block x]\npath = /etc/passwd\nroot_squash = yes\n", 3, "root_squash" },
 	};
 	struct ctx *c = *state;
 
@@ -307,6 +380,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(command_line_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(others_need_clients, setup, teardown),
 		cmocka_unit_test_setup_teardown(file, setup, teardown),
+		cmocka_unit_test_setup_teardown(volumes, setup, teardown),
 		cmocka_unit_test_setup_teardown(file_refused, setup, teardown),
 	};
 

@@ -93,7 +93,7 @@ static void leatd_8(void **state)
 
 static void leatd_conf_5(void **state)
 {
-	const struct opt *(*const tables[])(size_t *) = { export_opts, data_conf_opts, store_spec_opts };
+	const struct opt *(*const tables[])(size_t *) = { export_opts, block_conf_opts, data_conf_opts, store_spec_opts };
 	size_t n;
 
 	(void)state;

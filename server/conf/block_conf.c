@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_conf.c - which files and devices are block volumes, and for which peers
+ *
+ * Operation: conf.c collects struct block_conf from the command line and the file. Whether a file is free is found when
+ *            the server opens it.
+ * Memory:    Strings belong to their block_conf.
+ * Threads:   One, before any other, and the one that reloads.
+ * Errors:    A text for the user; nothing is logged here.
+ */
+#include "block_conf.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/opt.h"
+#include "block.h"
+#include "spec.h"
+
+#define PW_BYTES 16384
+
+static int set_clients(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
+{
+	struct block_conf *c = to;
+
+	return peers_add(&c->peers, value, o->name, why, why_bytes);
+}
+
+/* "yes" or "no", or networks: these contain a dot or a colon */
+static int set_take_over(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
+{
+	struct block_conf *c = to;
+	bool yes = false;
+	const struct opt flag = { .name = o->name, .type = OPT_FLAG, .size = sizeof(yes), .max = 1 };
+
+	if (value && strpbrk(value, ".:")) {
+		c->take_over = BLOCK_CONF_TAKE_OVER_SOME;
+		return peers_add(&c->take_over_peers, value, o->name, why, why_bytes);
+	}
+	if (opt_set(&flag, &yes, value, why, why_bytes))
+		return opt_refuse(o, value, why, why_bytes);
+	c->take_over = yes ? BLOCK_CONF_TAKE_OVER_ALL : BLOCK_CONF_TAKE_OVER_NONE;
+	return 0;
+}
+
+static int set_path(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
+{
+	struct block_conf *c = to;
+
+	(void)o;
+	if (c->path)
+		return opt_fail(-EINVAL, why, why_bytes, "path: there is one already, %s", c->path);
+	c->path = strdup(value ? value : "");
+	return c->path ? 0 : -ENOMEM;
+}
+
+/* Return: false: there is no such user */
+static bool find_user(const char *text, uid_t *ret)
+{
+	char mem[PW_BYTES], *end;
+	struct passwd pw, *found = NULL;
+	unsigned long n;
+
+	if (!strcmp(text, "me")) {
+		*ret = geteuid();
+		return true;
+	}
+	if (!getpwnam_r(text, &pw, mem, sizeof(mem), &found) && found) {
+		*ret = pw.pw_uid;
+		return true;
+	}
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	*ret = (uid_t)n;
+	return text[0] >= '0' && text[0] <= '9' && !*end && !errno && n < UINT32_MAX;
+}
+
+static int set_users(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
+{
+	struct block_conf *c = to;
+	char *copy = strdup(value ? value : ""), *save = NULL;
+	size_t before = c->nusers;
+	int err = copy ? 0 : -ENOMEM;
+
+	for (char *t = copy ? strtok_r(copy, ": ,\t", &save) : NULL; t && !err; t = strtok_r(NULL, ": ,\t", &save)) {
+		if (c->nusers == BLOCK_CONF_USERS_MAX)
+			err = opt_fail(-E2BIG, why, why_bytes, "%s: more than %d", o->name, BLOCK_CONF_USERS_MAX);
+		else if (!find_user(t, &c->users[c->nusers]))
+			err = opt_fail(-EINVAL, why, why_bytes, "%s: there is no user '%s'", o->name, t);
+		else
+			c->nusers++;
+	}
+	free(copy);
+	if (!err && c->nusers == before)
+		err = opt_fail(-EINVAL, why, why_bytes, "%s: no user given", o->name);
+	return err;
+}
+
+static int set_block(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
+{
+	struct block_conf *c = to;
+	uint64_t n;
+
+	if (!value || !opt_parse_size(value, &n) || (n != 512 && n != 4096))
+		return opt_refuse(o, value ? value : "", why, why_bytes);
+	c->block = (uint32_t)n;
+	return 0;
+}
+
+#define FLAG(name_, preset_, help_, member, yes, no, bit)                                                  \
+	{                                                                                                  \
+		.name = name_, .preset = preset_, .help = help_, .type = OPT_FLAG, .min = no, .max = yes,  \
+		.given = bit, OPT_AT(struct block_conf, member),                                           \
+	}
+
+static const struct opt opts[] = {
+	FLAG("ro", NULL, "clients may change nothing", ro, 1, 0, BLOCK_CONF_GIVEN_RO),
+	FLAG("rw", "yes", "clients may change the volume", ro, 0, 1, BLOCK_CONF_GIVEN_RO),
+	{ "share", "HOW", "exclusive", "how many holders it may have at once: one, or any number", "exclusive shared",
+	  OPT_WORD, 0, OPT_AT(struct block_conf, share), .given = BLOCK_CONF_GIVEN_SHARE },
+	{ "block", "BYTES", NULL, "least block size; that of a device may be larger (512)", "512 or 4096", OPT_OTHER,
+	  .set = set_block },
+	{ "users", "NAMES", NULL, "users of this host that may attach over a local socket: names or ids with colons, me "
+	  "for leatd's own; without it leatd's own and root", NULL, OPT_OTHER, .set = set_users },
+	{ "take_over", "WHICH", "yes", "which of those that may attach may take it over from another holder",
+	  "yes, no, or networks", OPT_OTHER, .set = set_take_over },
+	FLAG("secure", NULL, "over TCP only from ports below 1024 (default if run by root)", peers.secure, 1, 0,
+	     BLOCK_CONF_GIVEN_SECURE),
+	FLAG("insecure", NULL, "from any port (default if not run by root)", peers.secure, 0, 1,
+	     BLOCK_CONF_GIVEN_SECURE),
+	{ "clients", "CIDR", NULL, "networks that may use it, several with commas; without it this host only", NULL,
+	  OPT_OTHER, .set = set_clients },
+	{ "path", "PATH", NULL, NULL, NULL, OPT_OTHER, .set = set_path }, /* a key of the file only */
+};
+
+void block_conf_init(struct block_conf *c)
+{
+	memset(c, 0, sizeof(*c));
+	opt_init(opts, ARRAY_SIZE(opts), c);
+	c->block = 512;
+	c->peers.secure = geteuid() == 0;
+	data_conf_init(&c->data);
+	/* the user of a volume has a cache of its own */
+#ifdef HAVE_AIO
+	c->data.read = DATA_READ_DIRECT;
+	c->data.write = DATA_WRITE_DIRECT;
+#endif
+}
+
+void block_conf_fini(struct block_conf *c)
+{
+	free(c->name);
+	free(c->path);
+	c->name = c->path = NULL;
+}
+
+static int unknown_option(const char *key, char *why, size_t why_bytes)
+{
+	char hint[OPT_HINT_BYTES] = "";
+	size_t n;
+	const struct opt *data_opts = data_conf_opts(&n);
+
+	opt_hint(opts, ARRAY_SIZE(opts), key, hint);
+	opt_hint(data_opts, n, key, hint);
+	return opt_fail(-ENOENT, why, why_bytes, "no such option of a block volume: '%s'%s", key, hint);
+}
+
+int block_conf_option(struct block_conf *c, const char *key, const char *value, char *why, size_t why_bytes)
+{
+	const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), key);
+	int err = o ? opt_set_once(o, c, &c->given, value, why, why_bytes)
+		    : data_conf_option(&c->data, key, value, why, why_bytes);
+
+	return err == -ENOENT ? unknown_option(key, why, why_bytes) : err;
+}
+
+const struct opt *block_conf_opts(size_t *ret_n)
+{
+	*ret_n = ARRAY_SIZE(opts);
+	return opts;
+}
+
+bool block_conf_name_ok(const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *p = name; *p; p++) {
+		if (*p == '/' || (unsigned char)*p < 0x20 || *p == 0x7f)
+			return false;
+	}
+	return n && n <= BLOCK_NAME_MAX;
+}
+
+/* On the command line the path is no option. */
+static int set_option(void *to, const char *key, const char *value, char *why, size_t why_bytes)
+{
+	if (!strcmp(key, "path"))
+		return opt_fail(-ENOENT, why, why_bytes, "no such option of a block volume: 'path'");
+	return block_conf_option(to, key, value, why, why_bytes);
+}
+
+/* Return: 0 or -errno; the caller frees @c in any case */
+static int parse(char *text, struct block_conf *c, char *why, size_t why_bytes)
+{
+	char *comma = strchr(text, ','), *eq;
+	int err;
+
+	if (comma)
+		*comma++ = '\0';
+	eq = strchr(text, '=');
+	if (!eq)
+		return opt_fail(-EINVAL, why, why_bytes, "block: '%s' is not NAME=PATH", text);
+	*eq = '\0';
+	c->name = strdup(text);
+	if (!c->name)
+		return -ENOMEM;
+	err = block_conf_option(c, "path", eq + 1, why, why_bytes);
+	if (!err)
+		err = spec_options(comma, set_option, c, why, why_bytes);
+	return err ? err : block_conf_finish(c, why, why_bytes);
+}
+
+int block_conf_parse(const char *arg, struct block_conf *ret, char *why, size_t why_bytes)
+{
+	char *copy = strdup(arg);
+	int err;
+
+	block_conf_init(ret);
+	err = copy ? parse(copy, ret, why, why_bytes) : -ENOMEM;
+	if (err == -ENOMEM)
+		(void)opt_fail(err, why, why_bytes, "out of memory");
+	if (err)
+		block_conf_fini(ret);
+	free(copy);
+	return err;
+}
+
+int block_conf_finish(struct block_conf *c, char *why, size_t why_bytes)
+{
+	struct stat st;
+	char *real;
+
+	if (!block_conf_name_ok(c->name))
+		return opt_fail(-EINVAL, why, why_bytes,
+				"block '%.80s': a name has 1 to %d printable bytes and no slash", c->name, BLOCK_NAME_MAX);
+	if (!c->path || !*c->path)
+		return opt_fail(-EINVAL, why, why_bytes, "block %s: no path given", c->name);
+	real = realpath(c->path, NULL);
+	if (!real || stat(real, &st)) {
+		int err = opt_fail(-errno, why, why_bytes, "block %s: %s: %s", c->name, c->path, strerror(errno));
+
+		free(real);
+		return err;
+	}
+	free(c->path);
+	c->path = real;
+	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+		return opt_fail(-EINVAL, why, why_bytes, "block %s: %s: neither a file nor a block device", c->name,
+				c->path);
+	if (c->data.store.kind != STORE_KIND_FILE && !(c->data.given & (DATA_GIVEN_READ | DATA_GIVEN_WRITE))) {
+		c->data.read = DATA_READ_CACHED;
+		c->data.write = DATA_WRITE_CACHED;
+	}
+	return data_conf_check(&c->data, why, why_bytes);
+}
