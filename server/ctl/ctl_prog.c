@@ -23,6 +23,7 @@
 #include "cm.h"
 #include "ctl_where.h"
 #include "nfs.h"
+#include "block_service.h"
 
 #ifndef LEAT_VERSION
 #define LEAT_VERSION "unknown"
@@ -132,20 +133,35 @@ static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
 #undef ADD
 }
 
-/* The counters at offset @at of all reactors: of struct reactor_counters, or of struct nfs_counters */
+enum counters_of { OF_SPINE, OF_NFS, OF_BLOCK };
+
+/* The counters at offset @at of all reactors: of struct reactor_counters, nfs_counters or block_counters */
 struct counter {
 	const char *name;
-	bool of_nfs, is_max;
+	enum counters_of of;
+	bool is_max;
 	size_t at;
 };
+
+static const char *counters_of(const struct reactor *re, enum counters_of of)
+{
+	switch (of) {
+	case OF_NFS:
+		return (const char *)&nfs_reactor(re)->counters;
+	case OF_BLOCK:
+		return (const char *)&block_reactor(re)->counters;
+	case OF_SPINE:
+		break;
+	}
+	return (const char *)&re->counters;
+}
 
 static void add_counter(struct list_of_stats *l, const struct server *srv, struct counter c)
 {
 	uint64_t sum = 0, max = 0;
 
 	for (unsigned i = 0; i < srv->nreactors; i++) {
-		const struct reactor *re = srv->reactors[i];
-		const char *counters = c.of_nfs ? (const char *)&nfs_reactor(re)->counters : (const char *)&re->counters;
+		const char *counters = counters_of(srv->reactors[i], c.of);
 		uint64_t n = atomic_load_explicit((const _Atomic uint64_t *)(const void *)(counters + c.at),
 						  memory_order_relaxed);
 
@@ -158,13 +174,14 @@ static void add_counter(struct list_of_stats *l, const struct server *srv, struc
 static void add_reactors(struct list_of_stats *l, const struct server *srv)
 {
 #define SPINE(member) offsetof(struct reactor_counters, member)
-#define SUM(name) { #name, false, false, SPINE(name) },
-#define MOST(name) { #name, false, true, SPINE(name) },
-#define SUM_STORE(name) { #name, false, false, SPINE(store.name) },
-#define MOST_STORE(name) { #name, false, true, SPINE(store.name) },
-#define SUM_NFS(name) { #name, true, false, offsetof(struct nfs_counters, name) },
+#define SUM(name) { #name, OF_SPINE, false, SPINE(name) },
+#define MOST(name) { #name, OF_SPINE, true, SPINE(name) },
+#define SUM_STORE(name) { #name, OF_SPINE, false, SPINE(store.name) },
+#define MOST_STORE(name) { #name, OF_SPINE, true, SPINE(store.name) },
+#define SUM_NFS(name) { #name, OF_NFS, false, offsetof(struct nfs_counters, name) },
+#define SUM_BLOCK(name) { #name, OF_BLOCK, false, offsetof(struct block_counters, name) },
 	static const struct counter counters[] = {
-		REACTOR_COUNTERS(SUM, MOST) NFS_COUNTERS(SUM_NFS) STORE_COUNTERS(SUM_STORE, MOST_STORE)
+		REACTOR_COUNTERS(SUM, MOST) NFS_COUNTERS(SUM_NFS) BLOCK_COUNTERS(SUM_BLOCK) STORE_COUNTERS(SUM_STORE, MOST_STORE)
 	};
 
 	add(l, "reactors", srv->nreactors);
@@ -176,6 +193,7 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 #undef SUM_STORE
 #undef MOST_STORE
 #undef SUM_NFS
+#undef SUM_BLOCK
 }
 
 static void add_drcs(struct list_of_stats *l, const struct server *srv)

@@ -89,6 +89,8 @@ static size_t nstores(const struct served *s)
 
 void served_use_free(struct served_use *u)
 {
+	if (u->state)
+		u->served->close_use(u);
 	for (size_t i = 0; i < nstores(u->served); i++)
 		store_destroy(u->stores[i]);
 	put_by_worker(u->reactor, u->served);
@@ -110,6 +112,8 @@ int served_use_create(struct reactor *r, struct served *s, struct served_use **r
 	u->holders = 1;
 	for (size_t i = 0; i < nstores(s) && !err; i++)
 		err = store_make(&env, i < s->n ? s->volume(s, i) : &none, &u->stores[i]);
+	if (!err && s->open_use)
+		err = s->open_use(u);
 	if (err) {
 		served_use_free(u);
 		return err;

@@ -17,6 +17,7 @@
 
 struct reactor;
 struct served_change;
+struct served_use;
 struct server;
 struct store;
 struct volume;
@@ -27,6 +28,9 @@ struct served {
 	size_t n;
 	struct volume *(*volume)(struct served *s, size_t i);
 	void (*close)(struct served *s); /* may block */
+	/* Creates and destroys what a reactor needs besides stores: use->state. NULL: nothing. Return: 0 or -errno */
+	int (*open_use)(struct served_use *u);
+	void (*close_use)(struct served_use *u);
 	atomic_uint refs;
 	struct worker_job end;  /* job of the last reactor that held it */
 	struct reactor *last;
@@ -37,6 +41,7 @@ struct served_use {
 	struct served *served;
 	struct reactor *reactor;
 	unsigned holders;
+	void *state; /* of the service: open_use() */
 	struct store *stores[]; /* by index of the volume; without volumes one, which can sync files */
 };
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "block_service.h"
 #include "clnt_int.h"
 #include "engine_int.h"
 #include "handle.h"
@@ -20,26 +21,42 @@
 #include "readahead.h"
 #include "sync.h"
 
-#define OF_REACTOR(name) { #name, false, offsetof(struct reactor_counters, name) },
-#define OF_STORE(name) { #name, false, offsetof(struct reactor_counters, store.name) },
-#define OF_NFS(name) { #name, true, offsetof(struct nfs_counters, name) },
+enum { SPINE = SERVICES };
+
+#define OF_REACTOR(name) { #name, SPINE, offsetof(struct reactor_counters, name) },
+#define OF_STORE(name) { #name, SPINE, offsetof(struct reactor_counters, store.name) },
+#define OF_NFS(name) { #name, SERVICE_NFS, offsetof(struct nfs_counters, name) },
+#define OF_BLOCK(name) { #name, SERVICE_BLOCK, offsetof(struct block_counters, name) },
 
 static const struct {
 	const char *name;
-	bool of_nfs;
+	unsigned of; /* enum service_slot, or SPINE */
 	size_t offset;
-} counters[] = { REACTOR_COUNTERS(OF_REACTOR, OF_REACTOR) STORE_COUNTERS(OF_STORE, OF_STORE) NFS_COUNTERS(OF_NFS) };
+} counters[] = { REACTOR_COUNTERS(OF_REACTOR, OF_REACTOR) STORE_COUNTERS(OF_STORE, OF_STORE) NFS_COUNTERS(OF_NFS)
+		 BLOCK_COUNTERS(OF_BLOCK) };
+
+static const char *counters_of(const struct reactor *re, unsigned of)
+{
+	switch (of) {
+	case SERVICE_NFS:
+		return (const char *)&nfs_reactor(re)->counters;
+	case SERVICE_BLOCK:
+		return (const char *)&block_reactor(re)->counters;
+	default:
+		return (const char *)&re->counters;
+	}
+}
 
 uint64_t server_counter(const struct server *s, unsigned reactor, const char *name)
 {
 	assert_in_range(reactor, 0, s->nreactors - 1);
 	for (unsigned i = 0; i < ARRAY_SIZE(counters); i++) {
-		const struct reactor *re = s->reactors[reactor];
-		const char *all = counters[i].of_nfs ? (const char *)&nfs_reactor(re)->counters
-						     : (const char *)&re->counters;
+		const char *all;
 
-		if (strcmp(counters[i].name, name) == 0)
-			return atomic_load((const _Atomic uint64_t *)(const void *)(all + counters[i].offset));
+		if (strcmp(counters[i].name, name))
+			continue;
+		all = counters_of(s->reactors[reactor], counters[i].of);
+		return atomic_load((const _Atomic uint64_t *)(const void *)(all + counters[i].offset));
 	}
 	fail_msg("no counter %s", name);
 	return 0;

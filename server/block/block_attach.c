@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_attach.c - the holders of a volume, and which of their calls may begin
+ *
+ * Operation: A call begins under the lock of its volume, if its handle has the generation of the attachment in force,
+ *            and its lane the newest incarnation. So after block_fence(), or after a call of a newer connection has
+ *            been here, nothing begins that was sent before. A newer connection closes the older one, and its calls
+ *            wait until the changes that came by the older one have ended: a retransmitted call may exist twice, but
+ *            no copy reaches the disk after a newer call of its lane has begun.
+ *            A holder is silent when no connection of its lanes is up.
+ * Memory:    An attachment is freed when it is fenced and its last operation has ended. A connection keeps a list of the
+ *            lanes that it serves, so that they learn of its end.
+ * Threads:   Reactors; the volume's lock. A connection's list belongs to its reactor, and to block_conn_end() afterwards.
+ * Errors:    As block_attach.h says for each function.
+ */
+#include "block_attach.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "reactor.h"
+
+#define LANES_OF_CONN_MAX 1024u
+
+struct block_times block_times = { .silence_ns = 60 * NS_PER_S, .drain_ns = 30 * NS_PER_S };
+
+/* A lane that came by a connection; it may have gone since. */
+struct lane_ref {
+	struct block_volume *v;
+	uint64_t number;
+	uint32_t slot;
+};
+
+struct block_conn {
+	atomic_uint refs;
+	struct reactor *reactor;   /* NULL: no call yet */
+	struct rpcrdma_conn *conn;
+	bool ended;		   /* the reactor's */
+	atomic_bool closing;	   /* close_msg is on its way */
+	struct rpcrdma_msg close_msg;
+	struct lane_ref *lanes;
+	size_t nlanes, cap;
+};
+
+/* ---- connections -------------------------------------------------------------------------- */
+
+struct block_conn *block_conn_new(void)
+{
+	struct block_conn *c = calloc(1, sizeof(*c));
+
+	if (c)
+		atomic_init(&c->refs, 1);
+	return c;
+}
+
+static void conn_put(struct block_conn *c)
+{
+	if (atomic_fetch_sub(&c->refs, 1) != 1)
+		return;
+	free(c->lanes);
+	free(c);
+}
+
+void block_conn_begin(struct block_conn *c, struct reactor *re, struct rpcrdma_conn *conn)
+{
+	c->reactor = re;
+	c->conn = conn;
+}
+
+/* Does the lane still have this connection? Under the lock. */
+static struct block_attachment *lane_of(const struct lane_ref *r, const struct block_conn *c)
+{
+	struct block_attachment *a = block_find_number(r->v, r->number);
+
+	return a && a->lanes[r->slot].conn == c ? a : NULL;
+}
+
+void block_conn_end(struct block_conn *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->nlanes; i++) {
+		struct lane_ref *r = &c->lanes[i];
+		struct block_attachment *a;
+
+		pthread_mutex_lock(&r->v->lock);
+		a = lane_of(r, c);
+		if (a) {
+			a->lanes[r->slot].conn = NULL;
+			if (!--a->conns)
+				a->silent_ns = clock_now_ns();
+		}
+		pthread_mutex_unlock(&r->v->lock);
+		block_volume_put(r->v);
+	}
+	c->nlanes = 0;
+	c->ended = true;
+	conn_put(c);
+}
+
+static void on_close(struct rpcrdma_msg *msg)
+{
+	struct block_conn *c = container_of(msg, struct block_conn, close_msg);
+
+	if (!c->ended)
+		rpcrdma_conn_close(c->conn);
+	conn_put(c);
+}
+
+/* A lane of it has a newer connection. Under the lock, so block_conn_end() is yet to come. */
+static void close_older(struct block_conn *c)
+{
+	if (atomic_exchange(&c->closing, true))
+		return;
+	atomic_fetch_add(&c->refs, 1);
+	c->close_msg.fn = on_close;
+	rpcrdma_engine_post(c->reactor->loop.engine, &c->close_msg);
+}
+
+/* Forgets lanes that have gone or have another connection. */
+static void forget_lanes(struct block_conn *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->nlanes; i++) {
+		struct lane_ref r = c->lanes[i];
+		bool keep;
+
+		pthread_mutex_lock(&r.v->lock);
+		keep = lane_of(&r, c) != NULL;
+		pthread_mutex_unlock(&r.v->lock);
+		if (keep)
+			c->lanes[n++] = r;
+		else
+			block_volume_put(r.v);
+	}
+	c->nlanes = n;
+}
+
+/* Makes room for one more lane. Return: 0, -EAGAIN */
+int block_reserve(struct block_conn *c)
+{
+	size_t cap = MAX(c->cap * 2, (size_t)4);
+	void *mem;
+
+	if (c->nlanes < c->cap)
+		return 0;
+	forget_lanes(c);
+	if (c->nlanes < c->cap)
+		return 0;
+	mem = cap > LANES_OF_CONN_MAX ? NULL : realloc(c->lanes, cap * sizeof(*c->lanes));
+	if (!mem)
+		return -EAGAIN;
+	c->lanes = mem;
+	c->cap = cap;
+	return 0;
+}
+
+/* ---- attachments -------------------------------------------------------------------------- */
+
+struct block_attachment *block_attachment_new(void)
+{
+	struct block_attachment *a = calloc(1, sizeof(*a));
+
+	if (a) {
+		list_init(&a->link);
+		list_init(&a->waiters);
+	}
+	return a;
+}
+
+struct block_attachment *block_find(const struct block_volume *v, const char *name)
+{
+	list_for_each(node, &v->holders) {
+		struct block_attachment *a = list_entry(node, struct block_attachment, link);
+
+		if (!strcmp(a->name, name))
+			return a;
+	}
+	return NULL;
+}
+
+struct block_attachment *block_find_number(const struct block_volume *v, uint64_t number)
+{
+	list_for_each(node, &v->holders) {
+		struct block_attachment *a = list_entry(node, struct block_attachment, link);
+
+		if (a->number == number)
+			return a;
+	}
+	return NULL;
+}
+
+void block_add(struct block_volume *v, struct block_attachment *a)
+{
+	struct list *before = &v->holders; /* the first one behind it, or the head */
+
+	list_for_each(node, &v->holders) {
+		if (strcmp(list_entry(node, struct block_attachment, link)->name, a->name) > 0) {
+			before = node;
+			break;
+		}
+	}
+	list_add_tail(before, &a->link);
+	v->nholders++;
+}
+
+bool block_is_silent(const struct block_attachment *a, uint64_t now_ns)
+{
+	return !a->conns && now_ns - a->silent_ns >= block_times.silence_ns;
+}
+
+void block_wake(struct list *waiters)
+{
+	struct list *n;
+
+	while ((n = list_pop(waiters)) != NULL) {
+		struct block_waiter *w = list_entry(n, struct block_waiter, link);
+
+		rpcrdma_engine_post(w->reactor->loop.engine, &w->msg);
+	}
+}
+
+bool block_unwait(struct block_volume *v, struct block_waiter *w)
+{
+	bool waits;
+
+	pthread_mutex_lock(&v->lock);
+	waits = list_is_linked(&w->link);
+	list_del(&w->link);
+	pthread_mutex_unlock(&v->lock);
+	return waits;
+}
+
+/* Its last operation has ended. */
+static void end_attachment(struct block_volume *v, struct block_attachment *a)
+{
+	list_del(&a->link);
+	free(a);
+	block_wake(&v->waiters);
+}
+
+void block_fence(struct block_volume *v, struct block_attachment *a)
+{
+	a->fenced = true;
+	list_del(&a->link);
+	v->nholders--;
+	list_add_tail(&v->ending, &a->link);
+	block_wake(&a->waiters);
+	if (!a->live)
+		end_attachment(v, a);
+}
+
+bool block_drained(const struct block_volume *v, const char *name)
+{
+	list_for_each(node, &v->ending) {
+		const struct block_attachment *a = list_entry(node, struct block_attachment, link);
+
+		if (!name || !strcmp(a->name, name))
+			return false;
+	}
+	return true;
+}
+
+/* ---- operations --------------------------------------------------------------------------- */
+
+/* The lane has a new connection. */
+void block_bind(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn)
+{
+	struct block_lane_state *l = &a->lanes[lane->slot];
+
+	if (!l->conn)
+		a->conns++;
+	else if (l->conn != conn)
+		close_older(l->conn);
+	l->before += l->live;
+	l->live = 0;
+	l->incarnation = lane->incarnation;
+	if (l->conn != conn)
+		conn->lanes[conn->nlanes++] =
+			(struct lane_ref){ .v = block_volume_hold(v), .number = a->number, .slot = lane->slot };
+	l->conn = conn;
+}
+
+bool block_is_older(const struct block_attachment *a, const block_lane *lane, const struct block_conn *conn)
+{
+	const struct block_lane_state *l = &a->lanes[lane->slot];
+
+	return a->instance == lane->instance &&
+	       (lane->incarnation < l->incarnation || (lane->incarnation == l->incarnation && l->conn != conn));
+}
+
+static int enter_lane(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn,
+		      bool changes, struct block_pass *pass)
+{
+	struct block_lane_state *l = &a->lanes[lane->slot];
+
+	if (block_is_older(a, lane, conn))
+		return -ECONNABORTED;
+	if (lane->incarnation > l->incarnation)
+		block_bind(v, a, lane, conn);
+	if (l->before)
+		return -EINPROGRESS;
+	l->live += changes;
+	a->live++;
+	*pass = (struct block_pass){ .a = a, .slot = lane->slot, .incarnation = lane->incarnation, .changes = changes };
+	return 0;
+}
+
+int block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
+		bool changes, struct block_waiter *w, struct block_pass *pass)
+{
+	struct block_attachment *a;
+	int err = block_reserve(conn);
+
+	if (lane->slot >= BLOCK_LANES_MAX || !lane->incarnation)
+		return -EINVAL;
+	if (err)
+		return err;
+	pthread_mutex_lock(&v->lock);
+	a = block_find_number(v, id->number);
+	if (!a || a->generation != id->generation)
+		err = -ESTALE;
+	else if (a->instance != lane->instance)
+		err = -EINVAL;
+	else if (changes && a->rdonly)
+		err = -EROFS;
+	else
+		err = enter_lane(v, a, lane, conn, changes, pass);
+	if (err == -EINPROGRESS)
+		list_add_tail(&a->waiters, &w->link);
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+void block_leave(struct block_volume *v, struct block_pass *pass)
+{
+	struct block_attachment *a = pass->a;
+	struct block_lane_state *l;
+
+	if (!a)
+		return;
+	pass->a = NULL;
+	pthread_mutex_lock(&v->lock);
+	l = &a->lanes[pass->slot];
+	if (pass->changes && l->incarnation == pass->incarnation)
+		l->live--;
+	else if (pass->changes && !--l->before)
+		block_wake(&a->waiters);
+	if (!--a->live && a->fenced)
+		end_attachment(v, a);
+	pthread_mutex_unlock(&v->lock);
+}

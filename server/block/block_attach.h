@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_attach.h - the holders of a volume, and which of their calls may begin
+ */
+#ifndef LEAT_SERVER_BLOCK_ATTACH_H
+#define LEAT_SERVER_BLOCK_ATTACH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "block_volume.h"
+
+struct block_conf;
+struct block_conn;
+
+/* What a handle says of its attachment. */
+struct block_id {
+	uint64_t volume, number, generation;
+};
+
+/* An operation that has begun. */
+struct block_pass {
+	struct block_attachment *a; /* NULL: it has not begun, or has ended */
+	uint32_t slot, incarnation;
+	bool changes;
+};
+
+/** block_enter - may a call begin? On the reactor of @conn
+ * @changes: it changes the volume
+ * @w: with -EINPROGRESS, w->msg.fn runs when the call may try again; block_unwait() ends the wait
+ * @pass: begun: block_leave() follows when it has ended
+ *
+ * Return: 0; -EINPROGRESS; -ESTALE: the attachment has ended; -ECONNABORTED: a newer connection of the lane exists;
+ * -EINVAL: not a lane of this attachment; -EROFS; -EAGAIN: no memory.
+ */
+int must_check block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane,
+			   struct block_conn *conn, bool changes, struct block_waiter *w, struct block_pass *pass);
+
+/** block_leave - the operation has ended; any thread. Does nothing if it has not begun. */
+void block_leave(struct block_volume *v, struct block_pass *pass);
+
+/** block_unwait - ends the wait of @w; Return: false: it did not wait, or its message is on the way */
+bool block_unwait(struct block_volume *v, struct block_waiter *w);
+
+/** block_bind - the lane of an ATTACH: begins its incarnation in the new attachment; under the lock
+ * block_reserve() has made room in @conn.
+ */
+void block_bind(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn);
+int must_check block_reserve(struct block_conn *conn);
+
+/** block_is_older - has the attachment seen a newer connection of this lane, or another one of its incarnation? Under the
+ * lock. False for another process. */
+bool block_is_older(const struct block_attachment *a, const block_lane *lane, const struct block_conn *conn);
+
+/** block_fence - nothing of @a begins any more; frees it when its last operation has ended. Under the lock. */
+void block_fence(struct block_volume *v, struct block_attachment *a);
+
+/** block_drained - have the operations of ended attachments of @name, or of all, ended? Under the lock.
+ * @name: NULL: all
+ */
+bool block_drained(const struct block_volume *v, const char *name);
+
+/** block_find - the attachment of @name; block_find_number - by its number. NULL: none. Under the lock. */
+struct block_attachment *block_find(const struct block_volume *v, const char *name);
+struct block_attachment *block_find_number(const struct block_volume *v, uint64_t number);
+
+/** block_add - inserts an attachment in the order of names; under the lock. It has name, number and generation. */
+void block_add(struct block_volume *v, struct block_attachment *a);
+
+/** block_attachment_new - allocates one without lanes; NULL: no memory */
+struct block_attachment *block_attachment_new(void);
+
+/** block_is_silent - may another holder take its place? Under the lock. */
+bool block_is_silent(const struct block_attachment *a, uint64_t now_ns);
+
+/** block_wake - lets all calls of a list go on; under the lock */
+void block_wake(struct list *waiters);
+
+/* ---- connections ---- */
+
+/* A client's connection, as far as lanes came by it. On its reactor; counted. */
+struct block_conn;
+
+/** block_conn_new - for a new connection; NULL: no memory. block_conn_end() releases it. */
+struct block_conn *block_conn_new(void);
+
+/** block_conn_begin - a call has arrived by it; on its reactor */
+void block_conn_begin(struct block_conn *c, struct reactor *re, struct rpcrdma_conn *conn);
+
+/** block_conn_end - the connection has ended, and all of its calls; NULL is fine */
+void block_conn_end(struct block_conn *c);
+
+#endif

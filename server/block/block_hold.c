@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_hold.c - ATTACH and DETACH: a volume gets a holder, and loses it
+ *
+ * Operation: One of them at a time on each volume; the others wait. The one whose turn it is fences the attachments that
+ *            have to end: those of other holders, if it may take their place, and the earlier one of its own name. Then
+ *            it waits until their operations have ended, has a worker save the holders, and replies. So when an ATTACH
+ *            is acknowledged, nothing of the old holder is in progress, nothing of it begins any more, and a restart of
+ *            the server changes neither.
+ *            What is fenced stays so if the operations do not end in time: a repeated ATTACH waits for them again.
+ * Memory:    The new attachment belongs to the volume from the time on when it is made.
+ * Threads:   The reactor's, except block_attach_save(); the volume's lock.
+ * Errors:    -EBUSY with the holder; -EACCES: must not take over; -ETIMEDOUT; -EIO: the holders cannot be saved.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "block_handle.h"
+#include "block_service.h"
+#include "block_state.h"
+
+#define FLAGS_ALL ((u_int)(BLOCK_RDONLY | BLOCK_TAKE_OVER))
+
+/* ---- whose place ---------------------------------------------------------------------------- */
+
+static void note_other(struct block_call *call, const struct block_attachment *a)
+{
+	block_holder *h = &call->res.attach.BLOCKATTACHres_u.holder;
+
+	memcpy(call->other.name, a->name, sizeof(a->name));
+	memcpy(call->other.app, a->app, sizeof(a->app));
+	memcpy(call->other.peer, a->peer, sizeof(a->peer));
+	*h = (block_holder){ .name = call->other.name, .app = call->other.app, .peer = call->other.peer,
+			     .since = a->since, .conns = a->conns, .rdonly = a->rdonly };
+	if (!a->conns)
+		h->silent = (u_int)((clock_now_ns() - a->silent_ns) / NS_PER_S);
+}
+
+/* May the call take the place of @a, of another name? */
+static int check_other(const struct req *r, const struct block_attachment *a)
+{
+	struct block_call *call = block_call(r);
+	const BLOCKATTACHargs *args = &call->args.attach;
+	bool meant = !*args->victim || !strcmp(args->victim, a->name);
+
+	if (args->flags & BLOCK_TAKE_OVER && meant)
+		return block_entry_may_take_over(call->entry, &r->conn->peer) ? 0 : -EACCES;
+	if (block_is_silent(a, clock_now_ns()))
+		return 0;
+	note_other(call, a);
+	return -EBUSY;
+}
+
+static int check_exclusive(const struct req *r)
+{
+	struct block_call *call = block_call(r);
+	const BLOCKATTACHargs *args = &call->args.attach;
+
+	list_for_each(node, &call->entry->vol->holders) {
+		const struct block_attachment *a = list_entry(node, struct block_attachment, link);
+		int err = strcmp(a->name, args->holder) ? check_other(r, a) : 0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* The place of the holder that has been silent for longest, if all places are taken */
+static struct block_attachment *find_silent(const struct block_volume *v)
+{
+	struct block_attachment *best = NULL;
+
+	list_for_each(node, &v->holders) {
+		struct block_attachment *a = list_entry(node, struct block_attachment, link);
+
+		if (block_is_silent(a, clock_now_ns()) && (!best || a->silent_ns < best->silent_ns))
+			best = a;
+	}
+	return best;
+}
+
+/* @ret_out: the holder whose place it takes, or NULL */
+static int check_shared(const struct req *r, struct block_attachment **ret_out)
+{
+	struct block_call *call = block_call(r);
+	const BLOCKATTACHargs *args = &call->args.attach;
+	struct block_volume *v = call->entry->vol;
+	struct block_attachment *out = NULL;
+
+	if (args->flags & BLOCK_TAKE_OVER) {
+		out = block_find(v, args->victim);
+		if (!block_entry_may_take_over(call->entry, &r->conn->peer))
+			return -EACCES;
+	} else if (v->nholders >= BLOCK_HOLDERS_MAX && !block_find(v, args->holder)) {
+		out = find_silent(v);
+		if (!out) {
+			note_other(call, list_first_entry(&v->holders, struct block_attachment, link));
+			return -EBUSY;
+		}
+	}
+	*ret_out = out;
+	return 0;
+}
+
+/* Under the lock. Return: 0: nothing stands in the way; @ret_out: shared: the holder that has to leave, or NULL */
+static int check_place(const struct req *r, struct block_attachment **ret_out)
+{
+	struct block_call *call = block_call(r);
+	const BLOCKATTACHargs *args = &call->args.attach;
+	const struct block_attachment *me = block_find(call->entry->vol, args->holder);
+
+	*ret_out = NULL;
+	if (me && block_is_older(me, &args->lane, block_peer(r->conn)->conn))
+		return -ECONNABORTED;
+	if (args->flags & BLOCK_TAKE_OVER && *args->victim && !block_find(call->entry->vol, args->victim))
+		return -ENOENT;
+	if (call->entry->conf.share == BLOCK_CONF_EXCLUSIVE)
+		return check_exclusive(r);
+	if (args->flags & BLOCK_TAKE_OVER && !*args->victim)
+		return -EINVAL; /* which one? */
+	return check_shared(r, ret_out);
+}
+
+static void fence(struct req *r, struct block_attachment *a)
+{
+	struct block_call *call = block_call(r);
+	struct block_volume *v = call->entry->vol;
+
+	if (strcmp(a->name, call->args.attach.holder)) {
+		block_count(r->reactor, block_take_overs);
+		log_info("block %s: %s (%s, %s) takes the place of %s (%s, %s)%s", v->name, call->args.attach.holder,
+			 r->conn->peer.text, call->args.attach.app, a->name, a->peer, a->app,
+			 a->conns ? "" : ", which has no connection");
+	}
+	block_fence(v, a);
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+static void on_time_out(struct rpcrdma_timer *t)
+{
+	struct block_call *call = container_of(t, struct block_call, timer);
+
+	call->timed_out = true;
+	if (block_unwait(call->entry->vol, &call->waiter))
+		req_resume(call->req);
+}
+
+/* Under the lock. */
+static enum prog_begin wait(struct block_call *call)
+{
+	list_add_tail(&call->entry->vol->waiters, &call->waiter.link);
+	return PROG_WAIT;
+}
+
+/* Under the lock. */
+static void take_turn(struct req *r)
+{
+	struct block_call *call = block_call(r);
+
+	call->turn = call->entry->vol->attaching = true;
+	call->step = BLOCK_DRAINING;
+	call->timer.fn = on_time_out;
+	rpcrdma_timer_set(r->reactor->loop.engine, &call->timer, block_times.drain_ns);
+}
+
+void block_attach_release(struct req *r)
+{
+	struct block_call *call = block_call(r);
+
+	if (!call->turn)
+		return;
+	rpcrdma_timer_cancel(r->reactor->loop.engine, &call->timer);
+	call->turn = false;
+	pthread_mutex_lock(&call->entry->vol->lock);
+	call->entry->vol->attaching = false;
+	block_wake(&call->entry->vol->waiters);
+	pthread_mutex_unlock(&call->entry->vol->lock);
+}
+
+static enum prog_begin end_turn(struct req *r, int err)
+{
+	block_attach_release(r);
+	return err ? block_now(r, err) : PROG_REPLY;
+}
+
+void block_attach_save(struct req *r)
+{
+	struct block_volume *v = block_call(r)->entry->vol;
+
+	block_call(r)->err = block_state_save(v->state, v);
+	if (block_call(r)->err)
+		log_err("block %s: its holders cannot be saved: %s", v->name, strerror(-block_call(r)->err));
+}
+
+/* All operations of what was fenced have ended. Return: the next step */
+static enum prog_begin save(struct req *r, enum prog_begin (*saved)(struct req *r))
+{
+	block_call(r)->step = BLOCK_SAVING;
+	return block_call(r)->entry->vol->state ? PROG_OPEN : saved(r);
+}
+
+/* ---- ATTACH ------------------------------------------------------------------------------- */
+
+/* What a client says of itself is printed and saved. */
+static void clean_text(char *s)
+{
+	for (; *s; s++) {
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			*s = '?';
+	}
+}
+
+static int check_args(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	BLOCKATTACHargs *a = &call->args.attach;
+	int err = block_find_named(r, a->volume);
+
+	if (err)
+		return err;
+	clean_text(a->app);
+	if (!block_conf_name_ok(a->holder) || (*a->victim && !block_conf_name_ok(a->victim)) || a->flags & ~FLAGS_ALL ||
+	    a->lane.slot >= BLOCK_LANES_MAX || !a->lane.incarnation)
+		return -EINVAL;
+	return block_reserve(block_peer(r->conn)->conn);
+}
+
+/* Under the lock: it is this call's turn, and the place is free. */
+static void fence_all(struct req *r, struct block_attachment *out)
+{
+	struct block_call *call = block_call(r);
+	struct block_volume *v = call->entry->vol;
+	struct block_attachment *me = block_find(v, call->args.attach.holder);
+
+	call->id.number = me ? me->number : 0;
+	if (call->entry->conf.share == BLOCK_CONF_EXCLUSIVE) {
+		list_for_each_safe(node, &v->holders)
+			fence(r, list_entry(node, struct block_attachment, link));
+		return;
+	}
+	if (out && out != me) {
+		memcpy(call->victim, out->name, sizeof(out->name));
+		fence(r, out);
+	}
+	if (me)
+		fence(r, me);
+}
+
+static enum prog_begin drain_attach(struct req *r);
+
+static enum prog_begin first_attach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	struct block_attachment *out;
+	struct block_volume *v;
+	int err = check_args(r);
+
+	if (err)
+		return block_now(r, err);
+	v = call->entry->vol;
+	pthread_mutex_lock(&v->lock);
+	if (v->attaching) {
+		enum prog_begin next = wait(call);
+
+		pthread_mutex_unlock(&v->lock);
+		return next;
+	}
+	err = check_place(r, &out);
+	if (!err) {
+		take_turn(r);
+		fence_all(r, out);
+	}
+	pthread_mutex_unlock(&v->lock);
+	if (err == -EBUSY) {
+		block_count(r->reactor, block_busy);
+		call->res.status = BLOCK_ERR_BUSY;
+		return PROG_REPLY;
+	}
+	return err ? block_now(r, err) : drain_attach(r);
+}
+
+static bool is_drained(const struct block_call *call)
+{
+	const struct block_volume *v = call->entry->vol;
+
+	if (call->entry->conf.share == BLOCK_CONF_EXCLUSIVE)
+		return block_drained(v, NULL);
+	return block_drained(v, call->args.attach.holder) && (!*call->victim || block_drained(v, call->victim));
+}
+
+static void fill_attachment(const struct req *r, struct block_attachment *a)
+{
+	struct block_call *call = block_call(r);
+	const BLOCKATTACHargs *args = &call->args.attach;
+	struct block_volume *v = call->entry->vol;
+
+	(void)snprintf(a->name, sizeof(a->name), "%s", args->holder);
+	(void)snprintf(a->app, sizeof(a->app), "%s", args->app);
+	(void)snprintf(a->peer, sizeof(a->peer), "%s", r->conn->peer.text);
+	clean_text(a->peer);
+	a->number = call->id.number ? call->id.number : ++v->numbers;
+	a->generation = ++v->generations;
+	a->instance = args->lane.instance;
+	a->since = (uint64_t)time(NULL);
+	a->rdonly = args->flags & BLOCK_RDONLY || call->entry->conf.ro;
+	call->id = (struct block_id){ v->id, a->number, a->generation };
+}
+
+static enum prog_begin saved_attach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	BLOCKATTACHresok *ok = &call->res.attach.BLOCKATTACHres_u.resok;
+	struct block_volume *v = call->entry->vol;
+
+	if (call->err) { /* it was never acknowledged */
+		struct block_attachment *a;
+
+		pthread_mutex_lock(&v->lock);
+		a = block_find_number(v, call->id.number);
+		if (a && a->generation == call->id.generation)
+			block_fence(v, a);
+		pthread_mutex_unlock(&v->lock);
+		return end_turn(r, -EIO);
+	}
+	block_count(r->reactor, block_attaches);
+	log_info("block %s: attached by %s (%s, %s)%s", v->name, call->args.attach.holder, r->conn->peer.text,
+		 call->args.attach.app, call->args.attach.flags & BLOCK_RDONLY ? ", to read" : "");
+	call->res.status = BLOCK_OK;
+	block_handle_make(&block_server(r->srv)->keys, &call->id, ok->handle);
+	block_describe(call->entry, &ok->info);
+	if (call->args.attach.flags & BLOCK_RDONLY)
+		ok->info.flags |= BLOCK_RDONLY;
+	ok->verf = atomic_load(&v->verf);
+	return end_turn(r, 0);
+}
+
+static enum prog_begin drain_attach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	struct block_volume *v = call->entry->vol;
+	struct block_attachment *a = block_attachment_new();
+	int err = a ? block_reserve(block_peer(r->conn)->conn) : -EAGAIN;
+
+	if (err) {
+		free(a);
+		return end_turn(r, err);
+	}
+	pthread_mutex_lock(&v->lock);
+	if (!is_drained(call)) {
+		enum prog_begin next = call->timed_out ? PROG_REPLY : wait(call);
+
+		pthread_mutex_unlock(&v->lock);
+		free(a);
+		return next == PROG_WAIT ? next : end_turn(r, -ETIMEDOUT);
+	}
+	fill_attachment(r, a);
+	block_add(v, a);
+	block_bind(v, a, &call->args.attach.lane, block_peer(r->conn)->conn);
+	pthread_mutex_unlock(&v->lock);
+	return save(r, saved_attach);
+}
+
+enum prog_begin block_attach_begin(struct req *r)
+{
+	switch (block_call(r)->step) {
+	case BLOCK_FIRST:
+		break;
+	case BLOCK_DRAINING:
+		return drain_attach(r);
+	case BLOCK_SAVING:
+		return saved_attach(r);
+	}
+	return first_attach(r);
+}
+
+/* ---- DETACH ------------------------------------------------------------------------------- */
+
+static enum prog_begin saved_detach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+
+	if (call->err)
+		return end_turn(r, -EIO);
+	call->res.status = BLOCK_OK;
+	return end_turn(r, 0);
+}
+
+static enum prog_begin drain_detach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	struct block_volume *v = call->entry->vol;
+	bool drained;
+
+	pthread_mutex_lock(&v->lock);
+	drained = block_drained(v, call->victim);
+	if (!drained && !call->timed_out) {
+		enum prog_begin next = wait(call);
+
+		pthread_mutex_unlock(&v->lock);
+		return next;
+	}
+	pthread_mutex_unlock(&v->lock);
+	return drained ? save(r, saved_detach) : end_turn(r, -ETIMEDOUT);
+}
+
+static enum prog_begin first_detach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	const block_lane *lane = &call->args.at.at.lane;
+	struct block_volume *v = call->entry->vol;
+	struct block_attachment *a;
+	int err = 0;
+
+	if (lane->slot >= BLOCK_LANES_MAX || !lane->incarnation)
+		return block_now(r, -EINVAL);
+	pthread_mutex_lock(&v->lock);
+	a = block_find_number(v, call->id.number);
+	if (!a || a->generation != call->id.generation)
+		err = -ESTALE;
+	else if (block_is_older(a, lane, block_peer(r->conn)->conn))
+		err = -ECONNABORTED;
+	else if (v->attaching)
+		err = -EINPROGRESS;
+	if (err == -EINPROGRESS) {
+		(void)wait(call);
+	} else if (!err) {
+		log_info("block %s: detached by %s", v->name, a->name);
+		memcpy(call->victim, a->name, sizeof(a->name));
+		take_turn(r);
+		block_fence(v, a);
+	}
+	pthread_mutex_unlock(&v->lock);
+	if (err == -EINPROGRESS)
+		return PROG_WAIT;
+	return err ? block_now(r, err) : drain_detach(r);
+}
+
+enum prog_begin block_detach_begin(struct req *r)
+{
+	switch (block_call(r)->step) {
+	case BLOCK_FIRST:
+		break;
+	case BLOCK_DRAINING:
+		return drain_detach(r);
+	case BLOCK_SAVING:
+		return saved_detach(r);
+	}
+	return first_detach(r);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_service.h - the block service: what its program keeps per server, reactor, connection and request
+ *
+ * The spine keeps these structures as `service` and `call` and does not look inside (prog.h).
+ */
+#ifndef LEAT_SERVER_BLOCK_SERVICE_H
+#define LEAT_SERVER_BLOCK_SERVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "block.h"
+#include "block_attach.h"
+#include "block_set.h"
+#include "conf.h"
+#include "conn.h"
+#include "fh.h"
+#include "reactor.h"
+#include "req.h"
+#include "server_int.h"
+
+/* Of the server. Written before the threads start and after they end; members that change in between are locked. */
+struct block_server {
+	struct fh_keys keys; /* sign handles */
+	char *state_dir;     /* or NULL: attachments end with the server */
+	pthread_mutex_t set_lock; /* over the next */
+	struct block_set *set;	  /* in force: block_current() */
+};
+
+/* Counters of one reactor, which are added up over the reactors.
+ *
+ *   block_attaches     attachments, of them:
+ *   block_take_overs   taken over from another holder
+ *   block_busy         ATTACH of a volume that another holder has
+ *   block_bad_handles  calls with a handle that this server has not given
+ *   block_gone         calls with a handle of a volume that is no longer served
+ *   block_fenced       calls of an attachment that has ended
+ *   block_old_lanes    calls by a connection that a newer one has replaced
+ *   block_lane_waits   calls that waited for changes of an older connection
+ *   block_syncs        FLUSH and WRITE with FUA */
+#define BLOCK_COUNTERS(SUM)                                                                                   \
+	SUM(block_attaches) SUM(block_take_overs) SUM(block_busy) SUM(block_bad_handles) SUM(block_gone)      \
+	SUM(block_fenced) SUM(block_old_lanes) SUM(block_lane_waits) SUM(block_syncs)
+
+/* Only the thread of the reactor writes; any thread may read. */
+struct block_counters {
+	BLOCK_COUNTERS(STORE_COUNTER)
+};
+
+/* Of a reactor. Owned by its thread. */
+struct block_reactor {
+	struct block_counters counters;
+	struct served_use *use; /* volumes for new calls */
+	uint32_t inline_max;	/* longest data of a READ that is sent inside the reply: a multiple of 4096 */
+};
+
+/* Of a connection, on its reactor. */
+struct block_peer {
+	uint64_t serial; /* block_set.serial for which admitted[] is valid; 0: none */
+	bool admitted[CONF_BLOCKS_MAX]; /* by index of the volume */
+	struct block_conn *conn;
+};
+
+union block_args {
+	BLOCKLISTargs list;
+	BLOCKINFOargs info;
+	BLOCKATTACHargs attach;
+	BLOCKATargs at;
+	BLOCKREADargs read;
+	BLOCKWRITEargs write;
+	BLOCKRANGEargs range;
+	BLOCKZEROargs zero;
+};
+
+union block_res {
+	block_status status; /* results begin with it */
+	BLOCKLISTres list;
+	BLOCKINFOres info;
+	BLOCKATTACHres attach;
+	BLOCKDETACHres detach;
+	BLOCKREADres read;
+	BLOCKCHANGEres change;
+	BLOCKEXTENTSres extents;
+};
+
+/* Memory of an EXTENTS, of which one block more than was found may be told */
+struct block_extents_mem {
+	struct store_extents found;
+	block_extent told[BLOCK_EXTENTS_MAX];
+};
+
+/* Where an ATTACH or a DETACH is. */
+enum block_step {
+	BLOCK_FIRST,	/* it waits for its turn */
+	BLOCK_DRAINING, /* it waits for operations of attachments that it has fenced */
+	BLOCK_SAVING,	/* a worker saves the holders */
+};
+
+/* Of a request. */
+struct block_call {
+	struct req *req;
+	struct block_reactor *re;
+	struct served_use *use; /* in force when it was decoded: held */
+	struct block_entry *entry;
+	struct block_id id;
+	struct block_pass pass;
+	struct block_waiter waiter;
+	bool looked; /* a worker has looked at the size */
+	bool syncs;  /* it is noted that a sync is in progress */
+	bool is_long; /* client_begin_long() */
+	int err;     /* of that worker */
+	uint64_t verf;
+
+	enum block_step step; /* ATTACH, DETACH */
+	bool turn;	      /* volume->attaching is this call's */
+	bool timed_out;
+	struct rpcrdma_timer timer;
+	char victim[BLOCK_NAME_MAX + 1]; /* another holder whose operations have to end; "": none */
+	struct { /* of the holder that an ATTACH was refused for */
+		char name[BLOCK_NAME_MAX + 1], app[BLOCK_NAME_MAX + 1], peer[BLOCK_TEXT_MAX + 1];
+	} other;
+
+	union block_args args;
+	union block_res res;
+	char names[4][BLOCK_NAME_MAX + 1]; /* memory for strings of the arguments */
+};
+
+/** block_service - the hooks of the block service, and its program */
+extern const struct service block_service;
+
+extern const struct prog prog_block;
+
+static inline struct block_server *block_server(const struct server *srv)
+{
+	return srv->service[SERVICE_BLOCK];
+}
+
+static inline struct block_reactor *block_reactor(const struct reactor *re)
+{
+	return re->service[SERVICE_BLOCK];
+}
+
+static inline struct block_peer *block_peer(const struct conn *c)
+{
+	return c->service[SERVICE_BLOCK];
+}
+
+static inline struct block_call *block_call(const struct req *r)
+{
+	return (struct block_call *)(void *)(uintptr_t)r->call;
+}
+
+#define block_count(re, field)                                                                     \
+	atomic_fetch_add_explicit(&block_reactor(re)->counters.field, 1, memory_order_relaxed)
+
+/** block_admits - may the client of @r use a volume? Any thread that runs a hook of @r */
+bool block_admits(const struct req *r, const struct block_entry *e);
+
+/** block_refuse - sets the results to the status for @err, -errno */
+void block_refuse(struct req *r, int err);
+
+/** block_now - block_refuse(); Return: PROG_REPLY */
+enum prog_begin block_now(struct req *r, int err);
+
+/** block_find_named - sets call->entry to a volume that the client may use; Return: 0, -ENOENT, -EACCES */
+int must_check block_find_named(struct req *r, const char *name);
+
+/** block_describe - fills in the description of a volume; its strings belong to @e */
+void block_describe(const struct block_entry *e, block_info *ret);
+
+/* Hooks of the procedures (prog.h) */
+void block_list(struct req *r);
+void block_info_of(struct req *r);
+enum prog_begin block_attach_begin(struct req *r);
+void block_attach_save(struct req *r);
+enum prog_begin block_detach_begin(struct req *r);
+void block_attach_release(struct req *r);
+enum prog_begin block_read_begin(struct req *r);
+void block_read_finish(struct req *r);
+int block_write_payload(struct req *r);
+enum prog_begin block_write_begin(struct req *r);
+void block_change_finish(struct req *r);
+enum prog_begin block_flush_begin(struct req *r);
+void block_flush_finish(struct req *r);
+enum prog_begin block_discard_begin(struct req *r);
+enum prog_begin block_zero_begin(struct req *r);
+enum prog_begin block_extents_begin(struct req *r);
+void block_extents_finish(struct req *r);
+void block_look(struct req *r);
+
+/** block_io_end - the operation of @r, if it has begun, has ended */
+void block_io_end(struct req *r);
+
+#endif

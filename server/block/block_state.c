@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_state.c - what a volume keeps in the state directory: its holders, its verifier, and whether a sync was in progress
+ *
+ * Operation: "block-NAME.sync" is one page, mapped shared, so that its contents survive the process. A process that is
+ *            killed loses nothing: the page cache is the kernel's. But a sync that was in progress may have failed
+ *            unheard, and a machine that went down has lost what was not synced. So the next process keeps the
+ *            verifier only if it runs under the same boot of the kernel, and all syncs that had begun have ended.
+ *            "block-NAME.holders" is text: a new file is written, synced and renamed. The page is locked: two
+ *            leatds never use the files of one volume.
+ * Memory:    The page, and the text while it is written or read.
+ * Threads:   The page: any. Saving: one at a time, as ATTACH and DETACH of a volume are.
+ * Errors:    Returned.
+ */
+#include "block_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/opt.h"
+#include "block_attach.h"
+#include "block_conf.h"
+
+#define PAGE_BYTES 4096u
+#define MAGIC UINT64_C(0x6c656174626c6b31) /* "leatblk1" */
+#define HOLDERS_MAGIC "leat block holders 1"
+#define BOOT_BYTES 40u
+#define TEXT_MAX ((size_t)1 << 20) /* BLOCK_HOLDERS_MAX lines of less than 512 bytes fit */
+#define LINE_FIELDS 9
+
+/* The numbers are this machine's: a page of another one has another boot id. */
+struct page {
+	uint64_t magic, id;
+	char boot[BOOT_BYTES];
+	_Atomic uint64_t verf;
+	_Atomic uint64_t begun, ended; /* syncs */
+};
+
+struct block_state {
+	int dir_fd, fd;
+	uint64_t id;
+	char name[BLOCK_NAME_MAX + 1];
+	struct page *page;
+};
+
+uint64_t block_verf_random(void)
+{
+	uint64_t verf = 0;
+
+	while (!verf) {
+		if (getrandom(&verf, sizeof(verf), 0) != (ssize_t)sizeof(verf))
+			return 0;
+	}
+	return verf;
+}
+
+static int read_boot_id(char ret[BOOT_BYTES])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, BOOT_BYTES - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return -EIO;
+	ret[n] = '\0';
+	return 0;
+}
+
+static bool is_intact(const struct page *p, uint64_t id, const char *boot)
+{
+	return p->magic == MAGIC && p->id == id && !strncmp(p->boot, boot, BOOT_BYTES) && p->verf && p->begun == p->ended;
+}
+
+/* The whole page is written before it is mapped: a full disk is an error here, and no signal later. */
+static int map_page(struct block_state *s, uint64_t *ret_verf)
+{
+	union {
+		struct page p;
+		uint8_t bytes[PAGE_BYTES];
+	} now = { .bytes = { 0 } };
+	char boot[BOOT_BYTES] = "";
+	struct stat st;
+	int err = read_boot_id(boot);
+
+	if (err)
+		return err;
+	if (fstat(s->fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || (st.st_size && st.st_size != PAGE_BYTES))
+		return -EINVAL;
+	if (st.st_size && pread(s->fd, &now, sizeof(now), 0) != (ssize_t)sizeof(now))
+		return -EIO;
+	if (!is_intact(&now.p, s->id, boot)) {
+		memset(&now, 0, sizeof(now));
+		now.p.magic = MAGIC;
+		now.p.id = s->id;
+		memcpy(now.p.boot, boot, BOOT_BYTES);
+		now.p.verf = block_verf_random();
+		if (!now.p.verf)
+			return -EIO;
+	}
+	if (pwrite(s->fd, &now, sizeof(now), 0) != (ssize_t)sizeof(now))
+		return errno ? -errno : -EIO;
+	s->page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+	if (s->page == MAP_FAILED) {
+		s->page = NULL;
+		return -errno;
+	}
+	*ret_verf = now.p.verf;
+	return 0;
+}
+
+static int open_page(struct block_state *s, const char *dir)
+{
+	char file[BLOCK_NAME_MAX + 16];
+
+	s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir_fd < 0)
+		return -errno;
+	(void)snprintf(file, sizeof(file), "block-%s.sync", s->name);
+	s->fd = openat(s->dir_fd, file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	if (s->fd < 0)
+		return -errno;
+	return flock(s->fd, LOCK_EX | LOCK_NB) ? (errno == EWOULDBLOCK ? -EBUSY : -errno) : 0;
+}
+
+int block_state_open(const char *dir, const char *name, uint64_t id, struct block_state **ret, uint64_t *ret_verf,
+		     char *why, size_t why_bytes)
+{
+	struct block_state *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
+	s->dir_fd = s->fd = -1;
+	s->id = id;
+	(void)snprintf(s->name, sizeof(s->name), "%s", name);
+	err = open_page(s, dir);
+	if (!err)
+		err = map_page(s, ret_verf);
+	if (err) {
+		(void)opt_fail(err, why, why_bytes, "state-dir %s: block-%s.sync: %s", dir, name,
+			       err == -EBUSY	? "another leatd has it"
+			       : err == -EINVAL ? "it is not such a file"
+						: strerror(-err));
+		block_state_close(s);
+		return err;
+	}
+	*ret = s;
+	return 0;
+}
+
+void block_state_close(struct block_state *s)
+{
+	if (!s)
+		return;
+	if (s->page)
+		(void)munmap(s->page, PAGE_BYTES);
+	if (s->fd >= 0)
+		close(s->fd);
+	if (s->dir_fd >= 0)
+		close(s->dir_fd);
+	free(s);
+}
+
+void block_state_verf(struct block_state *s, uint64_t verf)
+{
+	if (s)
+		atomic_store(&s->page->verf, verf);
+}
+
+void block_state_sync_begun(struct block_state *s)
+{
+	if (s)
+		atomic_fetch_add(&s->page->begun, 1);
+}
+
+void block_state_sync_ended(struct block_state *s)
+{
+	if (s)
+		atomic_fetch_add(&s->page->ended, 1);
+}
+
+/* ---- holders ------------------------------------------------------------------------------ */
+
+static int print_holders(const struct block_state *s, struct block_volume *v, FILE *f)
+{
+	pthread_mutex_lock(&v->lock);
+	fprintf(f, HOLDERS_MAGIC "\n%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", s->id, v->generations, v->numbers);
+	list_for_each(node, &v->holders) {
+		const struct block_attachment *a = list_entry(node, struct block_attachment, link);
+
+		fprintf(f, "holder\t%" PRIu64 "\t%" PRIu64 "\t%" PRIx64 "\t%" PRIu64 "\t%d\t%s\t%s\t%s\n", a->number,
+			a->generation, a->instance, a->since, a->rdonly, a->name, a->app, a->peer);
+	}
+	pthread_mutex_unlock(&v->lock);
+	fputs("end\n", f);
+	return fflush(f) || ferror(f) ? -EIO : 0;
+}
+
+static int write_file(const struct block_state *s, struct block_volume *v, const char *file)
+{
+	int fd = openat(s->dir_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), err;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!f) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	err = print_holders(s, v, f);
+	if (!err && fsync(fd))
+		err = -errno;
+	if (fclose(f) && !err)
+		err = -errno;
+	return err;
+}
+
+int block_state_save(struct block_state *s, struct block_volume *v)
+{
+	char file[BLOCK_NAME_MAX + 24], new[BLOCK_NAME_MAX + 24];
+	int err;
+
+	(void)snprintf(file, sizeof(file), "block-%s.holders", s->name);
+	(void)snprintf(new, sizeof(new), "block-%s.holders.new", s->name);
+	err = write_file(s, v, new);
+	if (!err && renameat(s->dir_fd, new, s->dir_fd, file))
+		err = -errno;
+	if (!err && fsync(s->dir_fd))
+		err = -errno;
+	return err;
+}
+
+/* Splits a line at tabs. Return: false: it has not @n fields */
+static bool split_line(char *line, char *fields[], int n)
+{
+	for (int i = 0; i < n; i++) {
+		fields[i] = line;
+		line = strchr(line, '\t');
+		if (!line != (i == n - 1))
+			return false;
+		if (line)
+			*line++ = '\0';
+	}
+	return true;
+}
+
+static bool parse_number(const char *text, int base, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, base);
+	return *text && strchr("0123456789abcdef", *text) && !*end && !errno;
+}
+
+static bool copy_text(char *to, size_t bytes, const char *from)
+{
+	return (size_t)snprintf(to, bytes, "%s", from) < bytes;
+}
+
+static int parse_holder(char *line, struct block_volume *v)
+{
+	struct block_attachment *a = block_attachment_new();
+	char *f[LINE_FIELDS];
+	uint64_t rdonly = 0;
+
+	if (!a)
+		return -ENOMEM;
+	a->silent_ns = clock_now_ns();
+	if (v->nholders == BLOCK_HOLDERS_MAX || !split_line(line, f, LINE_FIELDS) || strcmp(f[0], "holder") ||
+	    !parse_number(f[1], 10, &a->number) || !parse_number(f[2], 10, &a->generation) ||
+	    !parse_number(f[3], 16, &a->instance) || !parse_number(f[4], 10, &a->since) ||
+	    !parse_number(f[5], 10, &rdonly) || rdonly > 1 || !copy_text(a->name, sizeof(a->name), f[6]) ||
+	    !copy_text(a->app, sizeof(a->app), f[7]) || !copy_text(a->peer, sizeof(a->peer), f[8]) ||
+	    !block_conf_name_ok(a->name) || block_find(v, a->name) || block_find_number(v, a->number) ||
+	    a->generation > v->generations || a->number > v->numbers) {
+		free(a);
+		return -EINVAL;
+	}
+	a->rdonly = rdonly;
+	block_add(v, a);
+	return 0;
+}
+
+/* Return: 0; -ENOENT: of another volume; -EINVAL; -ENOMEM */
+static int parse_holders(const struct block_state *s, char *text, struct block_volume *v)
+{
+	char *line, *save = NULL;
+	uint64_t id;
+	int err;
+
+	line = strtok_r(text, "\n", &save);
+	if (!line || strcmp(line, HOLDERS_MAGIC))
+		return -EINVAL;
+	line = strtok_r(NULL, "\n", &save);
+	if (!line || sscanf(line, "%" SCNx64 " %" SCNu64 " %" SCNu64, &id, &v->generations, &v->numbers) != 3)
+		return -EINVAL;
+	if (id != s->id) {
+		v->generations = v->numbers = 0;
+		return -ENOENT;
+	}
+	while ((line = strtok_r(NULL, "\n", &save)) && strcmp(line, "end")) {
+		err = parse_holder(line, v);
+		if (err)
+			return err;
+	}
+	return line && !strtok_r(NULL, "\n", &save) ? 0 : -EINVAL;
+}
+
+static int read_text(int fd, char **ret)
+{
+	char *text = malloc(TEXT_MAX + 1);
+	size_t n = 0;
+	ssize_t got = 1;
+
+	while (text && got > 0 && n < TEXT_MAX) {
+		got = read(fd, text + n, TEXT_MAX - n);
+		n += got > 0 ? (size_t)got : 0;
+	}
+	if (!text || got < 0 || n == TEXT_MAX || memchr(text, '\0', n)) {
+		free(text);
+		return !text ? -ENOMEM : got < 0 ? -EIO : -EINVAL;
+	}
+	text[n] = '\0';
+	*ret = text;
+	return 0;
+}
+
+int block_state_load(struct block_state *s, struct block_volume *v)
+{
+	char file[BLOCK_NAME_MAX + 24], *text = NULL;
+	int fd, err;
+
+	(void)snprintf(file, sizeof(file), "block-%s.holders", s->name);
+	fd = openat(s->dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	err = read_text(fd, &text);
+	if (!err)
+		err = parse_holders(s, text, v);
+	free(text);
+	close(fd);
+	return err == -ENOENT ? 0 : err;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_volume.c - a block volume: its file or device, and what is known of it
+ *
+ * Operation: A device is opened with O_EXCL, so that it is neither mounted nor another volume; a file is locked against
+ *            other leatds. Stores have descriptors of their own.
+ * Memory:    Counted. Attachments are freed with it.
+ * Threads:   As block_volume.h says for each function.
+ * Errors:    A text for the user.
+ */
+#include "block_volume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/opt.h"
+#include "block_attach.h"
+#include "block_conf.h"
+#include "block_state.h"
+#include "fsync_batch.h"
+
+/* FNV-1a: not secret, but it gives the same number at every start */
+static uint64_t mix(uint64_t h, const void *data, size_t n)
+{
+	const uint8_t *p = data;
+
+	while (n--)
+		h = (h ^ *p++) * UINT64_C(1099511628211);
+	return h;
+}
+
+/* A device may get another number at the next boot, a file system too: the path and a file's inode stay. */
+static uint64_t identity(const struct block_conf *c, const struct stat *st)
+{
+	uint64_t ino = S_ISREG(st->st_mode) ? st->st_ino : 0, h = UINT64_C(14695981039346656037);
+
+	h = mix(h, c->name, strlen(c->name) + 1);
+	h = mix(h, c->path, strlen(c->path) + 1);
+	h = mix(h, &ino, sizeof(ino));
+	return h ? h : 1;
+}
+
+uint64_t block_volume_id(const struct block_conf *c)
+{
+	struct stat st;
+
+	return stat(c->path, &st) ? 0 : identity(c, &st);
+}
+
+int block_volume_look(struct block_volume *v)
+{
+	uint64_t bytes;
+	struct stat st;
+
+	if (v->is_device) {
+		if (ioctl(v->lock_fd, BLKGETSIZE64, &bytes))
+			return -errno;
+	} else {
+		if (fstat(v->lock_fd, &st))
+			return -errno;
+		bytes = (uint64_t)st.st_size;
+	}
+	atomic_store(&v->bytes, bytes);
+	return 0;
+}
+
+/* Return: 0; -EBUSY: in use */
+static int lock_file(struct block_volume *v, struct stat *st)
+{
+	int size = 0;
+
+	if (S_ISREG(st->st_mode)) {
+		v->sector = 512;
+		return flock(v->lock_fd, LOCK_EX | LOCK_NB) ? (errno == EWOULDBLOCK ? -EBUSY : -errno) : 0;
+	}
+	if (!S_ISBLK(st->st_mode))
+		return -ENOTBLK;
+	v->is_device = true;
+	if (ioctl(v->lock_fd, BLKSSZGET, &size) || size <= 0)
+		return -errno;
+	v->sector = (uint32_t)size;
+	return 0;
+}
+
+static int open_file(struct block_volume *v)
+{
+	struct stat st;
+	bool device;
+	int err;
+
+	if (stat(v->path, &st))
+		return -errno;
+	device = S_ISBLK(st.st_mode);
+	v->lock_fd = open(v->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (device ? O_EXCL : 0));
+	if (v->lock_fd < 0 || fstat(v->lock_fd, &st))
+		return -errno;
+	err = S_ISBLK(st.st_mode) == device ? lock_file(v, &st) : -EAGAIN;
+	if (err)
+		return err;
+	v->dev = device ? st.st_rdev : st.st_dev;
+	v->ino = device ? 0 : st.st_ino;
+	return block_volume_look(v);
+}
+
+static void on_lost(void *ctx, uint64_t dev)
+{
+	(void)dev;
+	block_volume_lost(ctx);
+}
+
+void block_volume_lost(struct block_volume *v)
+{
+	uint64_t verf = block_verf_random();
+
+	if (!verf) /* any other value than before */
+		verf = atomic_load(&v->verf) + 1;
+	atomic_store(&v->verf, verf);
+	block_state_verf(v->state, verf);
+	log_err("block %s: a sync failed: data written before it may be lost; FLUSH reports it to the holders that wrote", v->name);
+}
+
+static int open_state(struct block_volume *v, const char *dir, char *why, size_t why_bytes)
+{
+	uint64_t verf = 0;
+	int err;
+
+	if (!dir) {
+		verf = block_verf_random();
+		atomic_store(&v->verf, verf);
+		return verf ? 0 : opt_fail(-EIO, why, why_bytes, "no random numbers");
+	}
+	err = block_state_open(dir, v->name, v->id, &v->state, &verf, why, why_bytes);
+	if (err)
+		return err;
+	atomic_store(&v->verf, verf);
+	err = block_state_load(v->state, v);
+	if (err)
+		return opt_fail(err, why, why_bytes, "state-dir %s: block-%s.holders: %s", dir, v->name,
+				err == -EINVAL ? "it is damaged; without it, the holders of the volume are unknown"
+					       : strerror(-err));
+	return 0;
+}
+
+static int open_all(struct block_volume *v, const struct block_conf *c, const char *state_dir, char *why,
+		    size_t why_bytes)
+{
+	struct stat st;
+	int err;
+
+	v->name = strdup(c->name);
+	v->path = strdup(c->path);
+	if (!v->name || !v->path)
+		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
+	err = open_file(v);
+	if (err == -EBUSY)
+		return opt_fail(err, why, why_bytes, "%s: in use by another process, or mounted", c->path);
+	if (err)
+		return opt_fail(err, why, why_bytes, "%s: %s", c->path, strerror(-err));
+	if (fstat(v->lock_fd, &st))
+		return opt_fail(-errno, why, why_bytes, "%s: %s", c->path, strerror(errno));
+	v->id = identity(c, &st);
+	err = fsync_batch_create(on_lost, v, &v->fsyncs);
+	if (err)
+		return opt_fail(err, why, why_bytes, "%s", strerror(-err));
+	return open_state(v, state_dir, why, why_bytes);
+}
+
+int block_volume_open(const struct block_conf *c, const char *state_dir, struct block_volume **ret, char *why,
+		      size_t why_bytes)
+{
+	struct block_volume *v = calloc(1, sizeof(*v));
+	int err;
+
+	if (!v)
+		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
+	atomic_init(&v->refs, 1);
+	v->lock_fd = -1;
+	pthread_mutex_init(&v->lock, NULL);
+	list_init(&v->holders);
+	list_init(&v->ending);
+	list_init(&v->waiters);
+	err = open_all(v, c, state_dir, why, why_bytes);
+	if (err)
+		block_volume_put(v);
+	else
+		*ret = v;
+	return err;
+}
+
+struct block_volume *block_volume_hold(struct block_volume *v)
+{
+	atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
+	return v;
+}
+
+void block_volume_put(struct block_volume *v)
+{
+	struct list *n;
+
+	if (!v || atomic_fetch_sub(&v->refs, 1) != 1)
+		return;
+	while ((n = list_pop(&v->holders)) != NULL)
+		free(list_entry(n, struct block_attachment, link));
+	block_state_close(v->state);
+	fsync_batch_destroy(v->fsyncs);
+	if (v->lock_fd >= 0)
+		close(v->lock_fd);
+	pthread_mutex_destroy(&v->lock);
+	free(v->name);
+	free(v->path);
+	free(v);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_volume.h - a block volume: its file or device, its attachments, and its write verifier
+ *
+ * Invariants: A volume outlives changes of its options. Nothing of an attachment begins after block_fence(), and an
+ * operation that began before is counted until it has ended.
+ */
+#ifndef LEAT_SERVER_BLOCK_VOLUME_H
+#define LEAT_SERVER_BLOCK_VOLUME_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/util.h"
+#include "block.h"
+#include "rpcrdma.h"
+
+struct block_conf;
+struct block_conn;
+struct block_state;
+struct fsync_batch;
+struct reactor;
+
+#define BLOCK_HOLDERS_MAX 256u
+
+/* How long things last; tests shorten them before they start a server. */
+struct block_times {
+	uint64_t silence_ns; /* a holder without a connection keeps its volume for as long */
+	uint64_t drain_ns;   /* ATTACH and DETACH wait for the operations of before for as long */
+};
+extern struct block_times block_times;
+
+/* A call that waits; part of it. Under the lock of its volume. */
+struct block_waiter {
+	struct list link;
+	struct reactor *reactor;
+	struct rpcrdma_msg msg; /* msg.fn runs on the reactor when it may go on */
+};
+
+/* The connections of one slot of a client. */
+struct block_lane_state {
+	uint32_t incarnation;	/* of the newest connection; 0: none yet */
+	struct block_conn *conn; /* NULL: it has ended */
+	unsigned live;		/* changes that came by it and have not ended */
+	unsigned before;	/* changes that came by older ones and have not ended */
+};
+
+struct block_attachment {
+	struct list link; /* volume->holders, by name, or volume->ending */
+	char name[BLOCK_NAME_MAX + 1], app[BLOCK_NAME_MAX + 1], peer[BLOCK_TEXT_MAX + 1];
+	uint64_t number; /* of the holder's name, from its first ATTACH on */
+	uint64_t generation; /* of this ATTACH: grows with each of the volume */
+	uint64_t instance;   /* of the client's process */
+	uint64_t since;	     /* seconds since 1970 */
+	bool rdonly;
+	bool fenced;
+	unsigned conns;	    /* lanes whose connection is up */
+	uint64_t silent_ns; /* when the last connection ended, or the server started */
+	unsigned live;	    /* operations that have begun and not ended */
+	struct list waiters; /* calls that wait for changes of older connections */
+	struct block_lane_state lanes[BLOCK_LANES_MAX];
+};
+
+/* Counted; freed by its last holder. */
+struct block_volume {
+	atomic_uint refs;
+	char *name, *path;
+	uint64_t id; /* hash of name, path and file: part of each handle */
+	int lock_fd; /* keeps others from using the file or device */
+	bool is_device;
+	uint64_t dev, ino; /* of the file; a device: its number, and 0 */
+	_Atomic uint64_t bytes; /* whole size when it was looked at last */
+	uint32_t sector;   /* bytes: of the device; 512 for a file */
+	struct fsync_batch *fsyncs;
+	_Atomic uint64_t verf; /* changes when acknowledged data may be lost */
+	struct block_state *state; /* NULL: attachments end with the server */
+
+	pthread_mutex_t lock; /* over the rest */
+	struct list holders, ending; /* struct block_attachment */
+	unsigned nholders;
+	uint64_t generations, numbers; /* given so far */
+	bool attaching;		 /* an ATTACH or DETACH is in progress: the next one waits */
+	struct list waiters;	 /* block_waiter: ATTACH and DETACH */
+};
+
+/** block_volume_open - opens the file or device of @c, and finds what is known of it
+ * @state_dir: NULL: keeps nothing
+ * @why: gets the reason of a failure
+ *
+ * Return: 0; -EBUSY: in use by another process, or a mount; -errno. block_volume_put() releases it.
+ */
+int must_check block_volume_open(const struct block_conf *c, const char *state_dir, struct block_volume **ret, char *why,
+				 size_t why_bytes);
+
+/** block_volume_hold, block_volume_put - any thread; the last put closes it, and may block. put accepts NULL. */
+struct block_volume *block_volume_hold(struct block_volume *v);
+void block_volume_put(struct block_volume *v);
+
+/** block_volume_id - computes the id of the volume that @c names; 0: its file cannot be accessed */
+uint64_t block_volume_id(const struct block_conf *c);
+
+/** block_volume_look - looks at the size again; may block. Return: 0 or -errno */
+int block_volume_look(struct block_volume *v);
+
+/** block_volume_lost - data that was acknowledged may be lost: changes the verifier; any thread */
+void block_volume_lost(struct block_volume *v);
+
+#endif

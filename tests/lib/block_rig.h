@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_rig.h - a server of block volumes in this process, and clients that speak its protocol themselves
+ *
+ * Include it behind <cmocka.h>. One server at a time. A test runs on one thread, which runs the clients' engine while it
+ * waits.
+ */
+#ifndef BLOCK_RIG_H
+#define BLOCK_RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "block.h"
+#include "rpcrdma.h"
+#include "tmp_dir.h"
+
+#define BLOCK_RIG_BYTES (4u << 20) /* of each volume */
+
+struct server;
+
+/* Where the server listens: "tcp://127.0.0.1:0"; NULL: on the local fabric */
+extern const char *block_rig_url;
+
+/* The running server, its directory and its state directory */
+extern struct block_rig {
+	struct tmp_dir dir;
+	struct server *srv;
+	struct rpcrdma_domain *domain;
+	struct rpcrdma_engine *engine;
+} block_rig;
+
+struct block_client {
+	struct rpcrdma_clnt *clnt;
+	block_lane lane;
+	char handle[BLOCK_HANDLE_BYTES];
+	uint64_t verf;	  /* of the last change */
+	char other[BLOCK_NAME_MAX + 1]; /* that has the volume, after BLOCK_ERR_BUSY */
+	block_info info;  /* after ATTACH; without strings */
+};
+
+struct block_rig_call {
+	struct rpcrdma_call call;
+	struct block_client *client;
+	union {
+		BLOCKLISTargs list;
+		BLOCKINFOargs info;
+		BLOCKATTACHargs attach;
+		BLOCKATargs at;
+		BLOCKREADargs read;
+		BLOCKWRITEargs write;
+		BLOCKRANGEargs range;
+		BLOCKZEROargs zero;
+	} args;
+	union {
+		block_status status;
+		BLOCKLISTres list;
+		BLOCKINFOres info;
+		BLOCKATTACHres attach;
+		BLOCKDETACHres detach;
+		BLOCKREADres read;
+		BLOCKCHANGEres change;
+		BLOCKEXTENTSres extents;
+	} res;
+	struct iovec iov;
+	bool done;
+	int err;
+};
+
+/** block_rig_start - creates the files "a" and "b" of BLOCK_RIG_BYTES and starts a server
+ * @specs: each "NAME=FILE,option..." with a file of the directory; ends with NULL
+ *
+ * Return: 0, or what server_start() returned; block_rig_stop() follows in any case
+ */
+int block_rig_start(const char *const specs[]);
+
+/** block_rig_reload - gives the server other volumes; Return: as server_reload() */
+int block_rig_reload(const char *const specs[], char *why, size_t why_bytes);
+
+/** block_rig_restart - ends the server and starts it again, with the same files and state directory
+ * @specs: NULL: the same volumes
+ */
+void block_rig_restart(const char *const specs[]);
+
+void block_rig_stop(void);
+
+/** block_rig_open - opens a file of the directory; the caller closes it */
+int block_rig_open(const char *name);
+
+/** block_connect - connects a client, with a lane of incarnation 1; block_close() closes it */
+void block_connect(struct block_client *c, uint64_t instance, uint32_t slot);
+void block_close(struct block_client *c);
+
+/** block_reconnect - a new connection with the next incarnation; @old: gets the older one, or NULL: it is closed */
+void block_reconnect(struct block_client *c, struct block_client *old);
+
+/** block_begin - starts a call; the caller has filled in @call->args, but not its handle and lane
+ * @sink: of READ, of @bytes
+ */
+void block_begin(struct block_client *c, struct block_rig_call *call, uint32_t proc, void *sink, uint32_t bytes);
+
+/** block_end - waits for the reply; Return: status */
+block_status block_end(struct block_rig_call *call);
+
+/** block_run_until - runs the clients' engine until @done is true */
+void block_run_until(bool (*done)(void *arg), void *arg);
+
+/* Whole calls; Return: status */
+block_status block_attach(struct block_client *c, const char *volume, const char *holder, unsigned flags,
+			  const char *victim);
+block_status block_detach(struct block_client *c);
+block_status block_read(struct block_client *c, uint64_t off, void *to, uint32_t bytes);
+block_status block_write(struct block_client *c, uint64_t off, const void *from, uint32_t bytes, bool fua);
+block_status block_flush(struct block_client *c);
+
+/** block_write_begin - starts a WRITE; block_end() ends it */
+void block_write_begin_at(struct block_client *c, struct block_rig_call *call, uint64_t off, const void *from,
+			  uint32_t bytes);
+
+#endif
