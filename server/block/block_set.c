@@ -168,14 +168,6 @@ static int open_volume(const struct block_conf *c, const struct block_set *old, 
 	return block_volume_open(c, state_dir, ret, why, why_bytes);
 }
 
-static void find_limits(struct block_entry *e)
-{
-	if (e->vol->is_device)
-		e->volume.limits.answers_at_once = true;
-	else
-		fs_limits_find(e->vol->lock_fd, false, &e->volume.limits);
-}
-
 static int find_caps(struct block_entry *e)
 {
 	struct store_file f;
@@ -199,7 +191,7 @@ static int open_entry(const struct block_conf *c, const struct block_set *old, c
 		return err;
 	e->volume = (struct volume){ .name = e->conf.name, .path = e->conf.path, .data = &e->conf.data,
 				     .dev = e->vol->dev, .ino = e->vol->ino, .fsyncs = e->vol->fsyncs };
-	find_limits(e);
+	fs_limits_find_file(e->vol->lock_fd, &e->volume.limits);
 	e->block = MAX(e->conf.block, e->vol->sector);
 	return find_caps(e);
 }

@@ -13,12 +13,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +26,7 @@
 #include "block_conf.h"
 #include "block_state.h"
 #include "fsync_batch.h"
+#include "store_device.h"
 
 /* FNV-1a: not secret, but it gives the same number at every start */
 static uint64_t mix(uint64_t h, const void *data, size_t n)
@@ -60,56 +59,33 @@ uint64_t block_volume_id(const struct block_conf *c)
 int block_volume_look(struct block_volume *v)
 {
 	uint64_t bytes;
-	struct stat st;
+	int err = store_file_size(v->lock_fd, &bytes);
 
-	if (v->is_device) {
-		if (ioctl(v->lock_fd, BLKGETSIZE64, &bytes))
-			return -errno;
-	} else {
-		if (fstat(v->lock_fd, &st))
-			return -errno;
-		bytes = (uint64_t)st.st_size;
-	}
-	atomic_store(&v->bytes, bytes);
-	return 0;
+	if (!err)
+		atomic_store(&v->bytes, bytes);
+	return err;
 }
 
-/* Return: 0; -EBUSY: in use */
-static int lock_file(struct block_volume *v, struct stat *st)
-{
-	int size = 0;
-
-	if (S_ISREG(st->st_mode)) {
-		v->sector = 512;
-		return flock(v->lock_fd, LOCK_EX | LOCK_NB) ? (errno == EWOULDBLOCK ? -EBUSY : -errno) : 0;
-	}
-	if (!S_ISBLK(st->st_mode))
-		return -ENOTBLK;
-	v->is_device = true;
-	if (ioctl(v->lock_fd, BLKSSZGET, &size) || size <= 0)
-		return -errno;
-	v->sector = (uint32_t)size;
-	return 0;
-}
-
+/* A device is opened with O_EXCL; what is locked is a file. Return: 0; -EBUSY: in use */
 static int open_file(struct block_volume *v)
 {
 	struct stat st;
-	bool device;
+	bool is_device;
 	int err;
 
 	if (stat(v->path, &st))
 		return -errno;
-	device = S_ISBLK(st.st_mode);
-	v->lock_fd = open(v->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (device ? O_EXCL : 0));
+	is_device = S_ISBLK(st.st_mode);
+	v->lock_fd = open(v->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_device ? O_EXCL : 0));
 	if (v->lock_fd < 0 || fstat(v->lock_fd, &st))
 		return -errno;
-	err = S_ISBLK(st.st_mode) == device ? lock_file(v, &st) : -EAGAIN;
-	if (err)
-		return err;
-	v->dev = device ? st.st_rdev : st.st_dev;
-	v->ino = device ? 0 : st.st_ino;
-	return block_volume_look(v);
+	if (S_ISBLK(st.st_mode) != is_device) /* replaced meanwhile */
+		return -EAGAIN;
+	if (!is_device && flock(v->lock_fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	v->sector = is_device ? store_file_block(v->lock_fd) : 512;
+	err = store_file_identify(v->lock_fd, &v->dev, &v->ino);
+	return err ? err : block_volume_look(v);
 }
 
 static void on_lost(void *ctx, uint64_t dev)

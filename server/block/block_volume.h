@@ -72,8 +72,7 @@ struct block_volume {
 	char *name, *path;
 	uint64_t id; /* hash of name, path and file: part of each handle */
 	int lock_fd; /* keeps others from using the file or device */
-	bool is_device;
-	uint64_t dev, ino; /* of the file; a device: its number, and 0 */
+	uint64_t dev, ino; /* of struct store_file */
 	_Atomic uint64_t bytes; /* whole size when it was looked at last */
 	uint32_t sector;   /* bytes: of the device; 512 for a file */
 	struct fsync_batch *fsyncs;
