@@ -41,6 +41,7 @@ LDFLAGS_test_dir := -Wl,--wrap=malloc,--wrap=calloc,--wrap=reallocarray,--wrap=s
 LDFLAGS_test_removed := -Wl,--wrap=malloc
 LDFLAGS_test_server_space := -Wl,--wrap=fallocate
 LDFLAGS_test_block_server := -Wl,--wrap=pwritev2
+LDFLAGS_test_block_sync := -Wl,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_node_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 LDFLAGS_test_clnt_lookup := -Wl,--wrap=getaddrinfo,--wrap=pthread_create,--wrap=connect,--wrap=getsockopt

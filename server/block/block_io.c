@@ -192,6 +192,7 @@ enum prog_begin block_flush_begin(struct req *r)
 	if (next != PROG_MOVE)
 		return next;
 	r->plan.op = STORE_SYNC;
+	r->plan.stable = STORE_DATA_SYNC;
 	begin_sync(r);
 	return PROG_MOVE;
 }

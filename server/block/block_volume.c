@@ -105,7 +105,7 @@ void block_volume_lost(struct block_volume *v)
 	log_err("block %s: a sync failed: data written before it may be lost; FLUSH reports it to the holders that wrote", v->name);
 }
 
-static int open_state(struct block_volume *v, const char *dir, char *why, size_t why_bytes)
+static int open_state(struct block_volume *v, const struct block_conf *c, const char *dir, char *why, size_t why_bytes)
 {
 	uint64_t verf = 0;
 	int err;
@@ -118,7 +118,12 @@ static int open_state(struct block_volume *v, const char *dir, char *why, size_t
 	err = block_state_open(dir, v->name, v->id, &v->state, &verf, why, why_bytes);
 	if (err)
 		return err;
+	if (c->data.write == DATA_WRITE_CACHED)
+		verf = block_verf_random();
+	if (!verf)
+		return opt_fail(-EIO, why, why_bytes, "no random numbers");
 	atomic_store(&v->verf, verf);
+	block_state_verf(v->state, verf);
 	err = block_state_load(v->state, v);
 	if (err)
 		return opt_fail(err, why, why_bytes, "state-dir %s: block-%s.holders: %s", dir, v->name,
@@ -148,7 +153,7 @@ static int open_all(struct block_volume *v, const struct block_conf *c, const ch
 	err = fsync_batch_create(on_lost, v, &v->fsyncs);
 	if (err)
 		return opt_fail(err, why, why_bytes, "%s", strerror(-err));
-	return open_state(v, state_dir, why, why_bytes);
+	return open_state(v, c, state_dir, why, why_bytes);
 }
 
 int block_volume_open(const struct block_conf *c, const char *state_dir, struct block_volume **ret, char *why,

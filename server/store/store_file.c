@@ -214,12 +214,17 @@ static int sync_range(const struct store_file *f, uint64_t off, uint32_t bytes)
 	return err;
 }
 
+static int sync_file(const struct store_io *io)
+{
+	return io->stable == STORE_DATA_SYNC ? fdatasync(io->file->fd) : fsync(io->file->fd);
+}
+
 void store_file_sync(struct store_io *io)
 {
 	syncs_begin(io->file, true);
 	io->res = sync_range(io->file, io->off, io->bytes);
 	if (io->res > 0)
-		io->res = fsync(io->file->fd) ? -errno : 0;
+		io->res = sync_file(io) ? -errno : 0;
 	if (io->res)
 		sync_failed(io);
 	syncs_end(io->file);

@@ -27,6 +27,7 @@
 #define SPECS_MAX 8
 
 const char *block_rig_url;
+bool block_rig_stateless;
 struct block_rig block_rig;
 
 static struct rpcrdma_addr addr;
@@ -74,7 +75,8 @@ static struct conf *make_conf(const char *const specs[])
 	assert_int_equal(rpcrdma_addr_parse(block_rig_url ? block_rig_url : url, &conf->listen[0]), 0);
 	conf->nlisten = 1;
 	conf->reactors = 2;
-	conf->state_dir = strdup(tmp_dir_path(&block_rig.dir, "state"));
+	if (!block_rig_stateless)
+		conf->state_dir = strdup(tmp_dir_path(&block_rig.dir, "state"));
 	return conf;
 }
 
@@ -122,6 +124,14 @@ void block_rig_restart(const char *const specs[])
 {
 	assert_int_equal(server_stop(block_rig.srv, STOP_MS), 0);
 	assert_int_equal(start_server(specs ? specs : now), 0);
+}
+
+int block_rig_try_restart(void)
+{
+	if (block_rig.srv)
+		assert_int_equal(server_stop(block_rig.srv, STOP_MS), 0);
+	block_rig.srv = NULL;
+	return start_server(now);
 }
 
 void block_rig_stop(void)

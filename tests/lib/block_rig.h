@@ -24,6 +24,9 @@ struct server;
 /* Where the server listens: "tcp://127.0.0.1:0"; NULL: on the local fabric */
 extern const char *block_rig_url;
 
+/* Start servers without a state directory */
+extern bool block_rig_stateless;
+
 /* The running server, its directory and its state directory */
 extern struct block_rig {
 	struct tmp_dir dir;
@@ -83,6 +86,9 @@ int block_rig_reload(const char *const specs[], char *why, size_t why_bytes);
  * @specs: NULL: the same volumes
  */
 void block_rig_restart(const char *const specs[]);
+
+/** block_rig_try_restart - as block_rig_restart(NULL), but the server may not start; Return: as server_start() */
+int block_rig_try_restart(void);
 
 void block_rig_stop(void);
 

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_block_sync.c - what a block volume promises about data that is on disk, and about data that may be lost
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "block_rig.h"
+#include "inside.h"
+
+#define PLAIN "read=cached,write=cached"
+
+static uint8_t data[65536];
+
+/* ---- syncs ---- */
+
+static atomic_int syncs, fail_next; /* seen, and those that fail */
+
+static int counted(int (*sync)(int fd), int fd)
+{
+	atomic_fetch_add(&syncs, 1);
+	if (atomic_load(&fail_next) && atomic_fetch_sub(&fail_next, 1) > 0) {
+		errno = EIO;
+		return -1;
+	}
+	return sync(fd);
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+
+int __wrap_fsync(int fd)
+{
+	return counted(__real_fsync, fd);
+}
+
+int __wrap_fdatasync(int fd)
+{
+	return counted(__real_fdatasync, fd);
+}
+
+static void start(struct block_client *c, const char *spec)
+{
+	assert_int_equal(block_rig_start((const char *const[]){ spec, NULL }), 0);
+	block_connect(c, 1, 0);
+	assert_int_equal(block_attach(c, "vol", "me", 0, NULL), BLOCK_OK);
+	atomic_store(&syncs, 0);
+}
+
+/* ---- tests ---- */
+
+/* A FLUSH and a FUA WRITE are not acknowledged without a sync, and a WRITE needs none. In memory nothing needs it. */
+static void syncs_are_done(void **state)
+{
+	struct block_client c;
+
+	(void)state;
+	start(&c, "vol=a");
+	assert_int_equal(block_write(&c, 0, data, 4096, false), BLOCK_OK);
+	assert_int_equal(atomic_load(&syncs), 0);
+	assert_int_equal(block_flush(&c), BLOCK_OK);
+	assert_int_equal(atomic_load(&syncs), 1);
+	assert_int_equal(block_write(&c, 0, data, 4096, true), BLOCK_OK);
+	assert_int_equal(atomic_load(&syncs), 2);
+	assert_int_equal(server_counters(block_rig.srv, "block_syncs"), 2);
+	block_close(&c);
+	block_rig_stop();
+}
+
+/* The call whose sync fails gets an error. Others that have written see that the verifier has changed. */
+static void failed_flush(void **state)
+{
+	struct block_client c;
+	uint64_t before;
+
+	(void)state;
+	start(&c, "vol=a," PLAIN);
+	assert_int_equal(block_write(&c, 0, data, 4096, false), BLOCK_OK);
+	before = c.verf;
+	atomic_store(&fail_next, 1);
+	assert_int_equal(block_flush(&c), BLOCK_ERR_IO);
+	assert_int_equal(block_flush(&c), BLOCK_OK);
+	assert_int_not_equal(c.verf, before);
+	before = c.verf;
+	assert_int_equal(block_write(&c, 0, data, 4096, false), BLOCK_OK);
+	assert_int_equal(c.verf, before);
+	atomic_store(&fail_next, 1);
+	assert_int_equal(block_write(&c, 0, data, 4096, true), BLOCK_ERR_IO);
+	assert_int_equal(block_write(&c, 0, data, 4096, false), BLOCK_OK);
+	assert_int_not_equal(c.verf, before);
+	block_close(&c);
+	block_rig_stop();
+}
+
+/* Changes the page that survives the process, while no server runs: @at is the offset of a 64-bit number. */
+static void change_page(size_t at, uint64_t by)
+{
+	int fd = open(tmp_dir_path(&block_rig.dir, "state/block-vol.sync"), O_RDWR);
+	uint64_t n;
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &n, sizeof(n), (off_t)at), sizeof(n));
+	n += by;
+	assert_int_equal(pwrite(fd, &n, sizeof(n), (off_t)at), sizeof(n));
+	close(fd);
+}
+
+#define AT_BOOT 16u
+#define AT_BEGUN 64u
+
+/* Return: the verifier of a restarted server */
+static uint64_t verf_after(struct block_client *c, void (*change)(void))
+{
+	uint64_t verf;
+
+	assert_int_equal(block_write(c, 0, data, 4096, false), BLOCK_OK);
+	verf = c->verf;
+	if (change)
+		change();
+	block_rig_restart(NULL);
+	block_reconnect(c, NULL);
+	assert_int_equal(block_write(c, 0, data, 4096, false), BLOCK_OK);
+	return c->verf - verf;
+}
+
+static void sync_has_begun(void)
+{
+	change_page(AT_BEGUN, 1);
+}
+
+static void machine_was_down(void)
+{
+	change_page(AT_BOOT, 1);
+}
+
+/* A leatd that was killed has lost nothing, unless a sync was in progress. */
+static void restarts(void **state)
+{
+	struct block_client c;
+
+	(void)state;
+	start(&c, "vol=a");
+	assert_int_equal(verf_after(&c, NULL), 0);
+	assert_int_equal(block_flush(&c), BLOCK_OK);
+	assert_int_equal(verf_after(&c, NULL), 0);
+	assert_int_not_equal(verf_after(&c, sync_has_begun), 0);
+	assert_int_equal(verf_after(&c, NULL), 0);
+	assert_int_not_equal(verf_after(&c, machine_was_down), 0);
+	assert_int_equal(verf_after(&c, NULL), 0);
+	/* a failed sync is not forgotten either */
+	atomic_store(&fail_next, 1);
+	assert_int_equal(block_flush(&c), BLOCK_ERR_IO);
+	assert_int_equal(verf_after(&c, NULL), 0);
+	block_close(&c);
+	block_rig_stop();
+}
+
+/* Data in the page cache needs the kernel, which survives; but the promise is made for direct writes only. */
+static void restarts_cached(void **state)
+{
+	struct block_client c;
+
+	(void)state;
+	start(&c, "vol=a," PLAIN);
+	assert_int_not_equal(verf_after(&c, NULL), 0);
+	block_close(&c);
+	block_rig_stop();
+}
+
+static void restarts_stateless(void **state)
+{
+	struct block_client c;
+
+	(void)state;
+	block_rig_stateless = true;
+	start(&c, "vol=a");
+	assert_false(c.info.flags & BLOCK_DURABLE);
+	block_rig_restart(NULL);
+	block_reconnect(&c, NULL);
+	assert_int_equal(block_read(&c, 0, data, 512), BLOCK_ERR_BADHANDLE);
+	block_close(&c);
+	block_rig_stop();
+	block_rig_stateless = false;
+}
+
+/* Files of the state directory that are damaged: the server does not start, since others could get in. */
+static void damaged_state(void **state)
+{
+	struct block_client c;
+	char path[300], text[1024];
+	ssize_t n;
+	int fd;
+
+	(void)state;
+	start(&c, "vol=a");
+	block_close(&c);
+	(void)snprintf(path, sizeof(path), "%s", tmp_dir_path(&block_rig.dir, "state/block-vol.holders"));
+	fd = open(path, O_RDWR);
+	n = read(fd, text, sizeof(text));
+	assert_true(n > 60 && n < (ssize_t)sizeof(text));
+	for (ssize_t cut = 0; cut < n; cut += cut < n - 12 ? 11 : 1) { /* "end" and its newline are the last bytes */
+		assert_int_equal(ftruncate(fd, cut), 0);
+		assert_int_equal(block_rig_try_restart() == 0, cut == n - 1);
+		assert_int_equal(pwrite(fd, text, (size_t)n, 0), n);
+	}
+	close(fd);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(block_rig_try_restart(), 0);
+	block_rig_stop();
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(syncs_are_done), cmocka_unit_test(failed_flush),	cmocka_unit_test(restarts),
+		cmocka_unit_test(restarts_cached), cmocka_unit_test(restarts_stateless), cmocka_unit_test(damaged_state),
+	};
+
+	return cmocka_run_group_tests_name("block sync", tests, NULL, NULL);
+}
