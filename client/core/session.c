@@ -23,7 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "io.h"
+#include "bulk.h"
 #include "rpcrdma_lab.h"
 #include "session.h"
 #include "sync.h"
@@ -106,7 +106,7 @@ void lt_session_destroy(struct leat_session *s)
 {
 	if (!s)
 		return;
-	lt_io_free_pools(s);
+	lt_bulk_free_pools(s);
 	for (unsigned i = 0; i + 1 < s->conf.threads; i++)
 		lt_io_thread_stop(&s->more[i]);
 	rpcrdma_engine_destroy(s->engine);

@@ -19,7 +19,7 @@
 #include "opts.h"
 #include "rpcrdma.h"
 
-struct lt_io;
+struct lt_bulk;
 struct lt_subreq;
 
 struct leat_session {
@@ -51,8 +51,8 @@ struct leat_session {
 
 	atomic_uint buffers;               /* of leat_buf_alloc() and leat_buf_register(); any thread */
 	pthread_mutex_t lock;              /* protects the members below; a leaf lock */
-	struct lt_io *free_ios;
-	unsigned free_ios_count;
+	struct lt_bulk *free_bulks;
+	unsigned free_bulks_count;
 };
 
 /** lt_session_create - creates a session with an event loop and without servers

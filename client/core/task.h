@@ -14,7 +14,7 @@
 #include "leat.h"
 #include "rpcrdma.h"
 
-/* Embedded in struct lt_op (metadata) and struct lt_io (data). */
+/* Embedded in struct lt_op (metadata) and struct lt_bulk (data). */
 struct lt_task {
 	struct leat *m;
 	struct leat_cb cb;
