@@ -41,6 +41,7 @@
  *                              how RDMA accesses the caller's memory: leat(7)
  *             socket_user=NAME|UID  leat:// also accepts a local socket of this user (only those of root
  *                              and of the process's own user)
+ *             holder=NAME      of block volumes: leat_block.h
  *             unsafe_inv=yes|no  let the server invalidate windows on soft RoCE, too (no)
  *             poll=adaptive|busy|event, spin=TIME  (adaptive, 50us)
  *             uid=N, gid=N     claimed by AUTH_SYS (those of the process)

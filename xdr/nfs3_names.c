@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/util.h"
+#include "block.h"
 #include "ctl.h"
 #include "mount3.h"
 #include "nfs3.h"
@@ -50,6 +51,13 @@ static const char *const ctl_procs[] = {
 	CTL(NULL), CTL(INFO), CTL(STATS), CTL(RELOAD), CTL(DRAIN), CTL(WHERE), CTL(PIECES), CTL(WHOAMI),
 };
 
+#define BLOCK(name) [BLOCKPROC_##name] = #name
+
+static const char *const block_procs[] = {
+	BLOCK(NULL), BLOCK(LIST), BLOCK(INFO), BLOCK(ATTACH), BLOCK(DETACH), BLOCK(READ), BLOCK(WRITE),
+	BLOCK(DISCARD), BLOCK(FLUSH), BLOCK(ZERO), BLOCK(EXTENTS),
+};
+
 static const struct {
 	uint32_t prog;
 	const char *name;
@@ -61,6 +69,7 @@ static const struct {
 	{ LEAT_SPACE, "SPACE", space_procs, ARRAY_SIZE(space_procs) },
 	{ MOUNT_PROGRAM, "MOUNT", mount_procs, ARRAY_SIZE(mount_procs) },
 	{ LEAT_CTL, "CTL", ctl_procs, ARRAY_SIZE(ctl_procs) },
+	{ LEAT_BLOCK, "BLOCK", block_procs, ARRAY_SIZE(block_procs) },
 };
 
 const char *nfs3_prog_name(uint32_t prog)

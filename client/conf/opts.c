@@ -61,6 +61,17 @@ static int set_socket_user(const struct opt *o, void *to, const char *text, char
 	return 0;
 }
 
+static int set_holder(const struct opt *o, void *to, const char *text, char *why, size_t cap)
+{
+	struct lt_url *u = &((struct leat_opts *)to)->url;
+	size_t len = strlen(text);
+
+	if (!len || len >= sizeof(u->holder) || strchr(text, '/'))
+		return opt_refuse(o, text, why, cap);
+	memcpy(u->holder, text, len + 1);
+	return 0;
+}
+
 #define AT(member) OPT_AT(struct leat_opts, url.member)
 
 enum { DESIGN_READ_WRITE, DESIGN_READ_READ, DESIGN_HYBRID };
@@ -101,6 +112,8 @@ static const struct opt url_opts[] = {
 	  AT(dirty_watermark), .min = 1, .max = 4096 },
 	{ "socket_user", "NAME|UID", NULL, "another user with sockets that leat URLs may use", NULL, OPT_OTHER,
 	  .set = set_socket_user },
+	{ "holder", "NAME", NULL, "name of the holder of block volumes", "1 to 63 bytes without a slash", OPT_OTHER,
+	  .set = set_holder },
 	{ "unsafe_inv", "yes|no", "no", "let the server invalidate windows on soft RoCE, too", NULL, OPT_FLAG, 0,
 	  AT(unsafe_inv), .max = true },
 	{ "design", "HOW", "read-write", "which side moves the data", "read-write read-read hybrid", OPT_WORD, 0,

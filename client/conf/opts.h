@@ -14,6 +14,7 @@
 struct leat_opts {
 	struct lt_url url;      /* the settings; server and path are not used */
 	bool connect_only;
+	bool of_volume;         /* internal, with connect_only: messages name the path of the URL */
 	char *capture;          /* allocated; NULL: no capture */
 	struct rpcrdma_reg_cost reg_cost;
 	void (*away)(void *ctx, bool away, const char *why);

@@ -61,6 +61,7 @@ struct lt_url {
 	bool no_cache;          /* then readahead_bytes is 0 */
 	uint32_t acmax_s;
 	bool unsafe_inv;
+	char holder[64];        /* of block volumes; "": the default of the process */
 	uint32_t socket_uid;    /* leat:// accepts sockets of this user, of root and of the process's user; 0: no
 	                         * additional user */
 };

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * call.c - starts all NFS calls and converts their results to errnos
+ * call.c - starts all calls and converts their results to errnos
  *
- * Operation:  lt_call_start() looks the procedure up in a table of codecs, sizes and what else differs, picks the
- *             next connection of the handle, and passes the call to librpcrdma. The RPC error or NFS status of
- *             the reply becomes an errno.
- *             NFS3ERR_JUKEBOX means that the server did nothing and that the client should retry. The call
- *             is retried after 100 ms, doubling to 5 s, with a new XID because it is a new call. This
+ * Operation:  lt_call_start(), or call_block.c, looks the procedure up in a table of codecs, sizes and what else
+ *             differs, picks the next connection of the handle, and passes the call to librpcrdma. The RPC error or
+ *             status of the reply becomes an errno.
+ *             NFS3ERR_JUKEBOX, or BLOCK_ERR_LATER, means that the server did nothing and that the client should
+ *             retry. The call is retried after 100 ms, doubling to 5 s, with a new XID because it is a new call. This
  *             holds for synchronous and asynchronous operations. With retry=soft, timeo limits the
  *             retries, counted from the first attempt; the last attempt is made when timeo has passed,
  *             then the call fails with -EAGAIN.
  *             A cancelled call fails with -ECANCELED. If it changes something and has been sent, it fails with
  *             -EINPROGRESS: a server cannot be told to forget a call.
  * Memory:     The caller's. Handles in results are decoded into fh_room, so these results need no freeing;
- *             only those of READDIR and READDIRPLUS allocate (dir.c frees them).
+ *             only those of READDIR and READDIRPLUS (dir.c frees them) and of volumes (lt_call_free_block) allocate.
  * Threads:    The mount's owner. A call on a connection of an additional thread is with that thread from the message
  *             that takes it there until the one that brings it back; its arguments and results do not change meanwhile.
  * Errors:     -errno of nfs_errno.c or of rpcrdma_clnt_call(). If a call cannot be started, its done() runs with
@@ -43,24 +43,30 @@
 #define FH_BYTES (4u + NFS3_FHSIZE)
 #define CREATED_BYTES (STATUS_BYTES + 4u + FH_BYTES + POA_BYTES + WCC_BYTES)
 
-/* A procedure: all that this file knows of it. */
-struct lt_proc {
-	xdrproc_t encode, decode;
-	size_t res_bytes;   /* of results that begin with a status; 0: they do not */
-	uint32_t reply_max; /* results without payload and without @reply_extra */
-	bool changes;       /* it matters whether the server has executed the call */
-};
+static int errno_of_nfs(uint32_t status)
+{
+	return nfs3_errno((nfsstat3)status);
+}
+
+static const struct lt_statuses nfs_statuses = { NFS3ERR_JUKEBOX, errno_of_nfs, nfs3_stat_name };
 
 #define ACL_BYTES (4u + 2 * 8u + 12u * NFS_ACL_MAX_ENTRIES) /* each call requests one list */
 
 #define CHANGES true
 #define READS false /* or what may as well be done twice: COMMIT */
 
-#define PROC(name, changes, max)                                                                             \
-	{ (xdrproc_t)xdr_##name##args, (xdrproc_t)xdr_##name##res, sizeof(name##res), (max), changes }
+#define PROC(name, has_changes, max)                                                                         \
+	{                                                                                                    \
+		.encode = (xdrproc_t)xdr_##name##args,                                                       \
+		.decode = (xdrproc_t)xdr_##name##res,                                                        \
+		.res_bytes = sizeof(name##res),                                                              \
+		.reply_max = (max),                                                                          \
+		.changes = has_changes,                                                                      \
+		.statuses = &nfs_statuses,                                                                   \
+	}
 
 static const struct lt_proc procs[] = {
-	[NFSPROC3_NULL] = { (xdrproc_t)lt_call_xdr_nothing, (xdrproc_t)lt_call_xdr_nothing, 0, 0, READS },
+	[NFSPROC3_NULL] = { .encode = (xdrproc_t)lt_call_xdr_nothing, .decode = (xdrproc_t)lt_call_xdr_nothing },
 	[NFSPROC3_GETATTR] = PROC(GETATTR3, READS, STATUS_BYTES + FATTR_BYTES),
 	[NFSPROC3_SETATTR] = PROC(SETATTR3, CHANGES, STATUS_BYTES + WCC_BYTES),
 	[NFSPROC3_LOOKUP] = PROC(LOOKUP3, READS, STATUS_BYTES + FH_BYTES + 2 * POA_BYTES),
@@ -99,6 +105,7 @@ static const struct lt_proc space_procs[] = {
 static const struct lt_proc ctl_reads = { .changes = READS }, ctl_changes = { .changes = CHANGES };
 
 static void send_call(struct lt_call *c);
+static void send_there(struct lt_call *c);
 
 static void prepare_lists(struct lt_call *c)
 {
@@ -205,25 +212,31 @@ bool lt_call_changes(const struct lt_call *c)
 struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 {
 	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
-	nfsstat3 status = NFS3_OK;
+	const struct lt_statuses *statuses = c->proc->statuses;
+	uint32_t status = 0;
 
-	c->status = NFS3_OK;
+	c->status = 0;
 	if (*err == -ECANCELED && rpc->sent && lt_call_changes(c))
 		*err = -EINPROGRESS;
 	if (!has_status(c))
 		return c;
 	if (!*err)
 		memcpy(&status, rpc->res, sizeof(status));
-	if (status == NFS3ERR_JUKEBOX && c->cancelled) {
+	if (status == statuses->later && c->cancelled) {
 		*err = -ECANCELED;
-		status = NFS3_OK;
+		status = 0;
 	}
-	if (status == NFS3ERR_JUKEBOX && wait_for_jukebox(c))
+	if (status == statuses->later && wait_for_jukebox(c))
 		return NULL;
+	if (unlikely(c->laned.lane) && lt_call_lane_moved(c, status) && !c->cancelled) {
+		send_there(c);
+		return NULL;
+	}
 	c->status = status;
-	lt_cache_reply(c, *err);
-	if (status != NFS3_OK)
-		*err = nfs3_errno(status);
+	if (!c->laned.args)
+		lt_cache_reply(c, *err);
+	if (status)
+		*err = statuses->to_errno(status);
 	return c;
 }
 
@@ -284,13 +297,21 @@ static void cancel_there(struct rpcrdma_msg *msg)
 
 /* ---- sending ---- */
 
+static bool moves_data(const struct lt_call *c)
+{
+	if (c->rpc.prog == LEAT_BLOCK)
+		return c->rpc.proc == BLOCKPROC_READ || c->rpc.proc == BLOCKPROC_WRITE;
+	return c->rpc.prog == NFS_PROGRAM && (c->rpc.proc == NFSPROC3_READ || c->rpc.proc == NFSPROC3_WRITE);
+}
+
 /* Picks the next connection of the server. Only data is worth the way to another thread. */
 static void pick_connection(struct lt_call *c)
 {
 	struct lt_server *s = c->m->server;
-	bool data = c->rpc.prog == NFS_PROGRAM && (c->rpc.proc == NFSPROC3_READ || c->rpc.proc == NFSPROC3_WRITE);
+	bool data = moves_data(c);
 
 	do {
+		c->conn = s->clnt_next;
 		c->clnt = s->clnt[s->clnt_next];
 		c->engine = s->engine[s->clnt_next];
 		if (++s->clnt_next >= s->clnts)
@@ -298,11 +319,11 @@ static void pick_connection(struct lt_call *c)
 	} while (unlikely(c->engine) && !data); /* the first one is the session's */
 }
 
-static void send_call(struct lt_call *c)
+/* Sends it over the connection that was picked. */
+static void send_there(struct lt_call *c)
 {
 	struct leat *m = c->m;
 
-	pick_connection(c);
 	if (has_status(c)) {
 		prepare_results(c);
 		lt_cache_sent(c);
@@ -322,6 +343,12 @@ static void send_call(struct lt_call *c)
 		wait_ns(c, failed_at_start, 0);
 }
 
+static void send_call(struct lt_call *c)
+{
+	pick_connection(c);
+	send_there(c);
+}
+
 void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room)
 {
 	memset(c, 0, sizeof(*c));
@@ -329,7 +356,7 @@ void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room)
 	c->fh_room = fh_room;
 }
 
-static void start_call(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p)
+void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p)
 {
 	c->delay_ms = 0;
 	c->cancelled = false;
@@ -356,7 +383,7 @@ void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res
 		.reply_max = reply_extra,
 	};
 	c->done = done;
-	start_call(c, NFS_PROGRAM, NFS_V3, proc, &procs[proc]);
+	lt_call_prog(c, NFS_PROGRAM, NFS_V3, proc, &procs[proc]);
 }
 
 void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
@@ -364,7 +391,7 @@ void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void 
 {
 	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
 	c->done = done;
-	start_call(c, NFSACL_PROGRAM, NFSACL_V3, proc, &acl_procs[proc]);
+	lt_call_prog(c, NFSACL_PROGRAM, NFSACL_V3, proc, &acl_procs[proc]);
 }
 
 void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, void *res,
@@ -372,7 +399,7 @@ void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, voi
 {
 	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
 	c->done = done;
-	start_call(c, LEAT_SPACE, LEAT_SPACE_V1, proc, &space_procs[proc]);
+	lt_call_prog(c, LEAT_SPACE, LEAT_SPACE_V1, proc, &space_procs[proc]);
 }
 
 void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t decode, void *res,
@@ -422,6 +449,6 @@ const char *lt_call_name(const struct lt_call *c)
 const char *lt_call_cause(const struct lt_call *c)
 {
 	if (c->status)
-		return nfs3_stat_name(c->status);
+		return c->proc->statuses->name(c->status);
 	return c->rpc.why ? c->rpc.why : "";
 }

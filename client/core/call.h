@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * call.h - one NFS call, from its arguments to an errno
+ * call.h - one call, from its arguments to an errno
  */
 #ifndef LT_CALL_H
 #define LT_CALL_H
@@ -12,13 +12,30 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "block.h"
 #include "nfs3.h"
 #include "nfsacl.h"
 #include "rpcrdma.h"
 #include "space.h"
 
 struct leat;
-struct lt_proc;
+
+/* The statuses with which results begin, of one program. */
+struct lt_statuses {
+	uint32_t later;                 /* the server did nothing: the call is made again */
+	int (*to_errno)(uint32_t status);
+	const char *(*name)(uint32_t status);
+};
+
+/* A procedure: all that call.c knows of it. */
+struct lt_proc {
+	xdrproc_t encode, decode;
+	xdrproc_t args;     /* with BLOCK: of the arguments, which @encode wraps; else NULL */
+	size_t res_bytes;   /* of results that begin with a status; 0: they do not */
+	uint32_t reply_max; /* results without payload and without @reply_extra */
+	bool changes;       /* it matters whether the server has executed the call */
+	const struct lt_statuses *statuses;
+};
 
 /* A file handle that owns its bytes. */
 struct lt_fh {
@@ -58,6 +75,12 @@ struct lt_acl_room {
  * starts the call, and calls lt_call_ended() first. */
 typedef void (*lt_call_done)(struct rpcrdma_call *rpc, int err);
 
+/* Arguments of a call of block.x, which name the connection that they travel by. call_block.c encodes them. */
+struct lt_call_laned {
+	const void *args;
+	block_lane *lane;  /* in the arguments; NULL: they have none */
+};
+
 /* State of one call at a time; embedded in the object that makes the calls. */
 struct lt_call {
 	struct rpcrdma_call rpc;
@@ -65,13 +88,15 @@ struct lt_call {
 	const struct lt_proc *proc;
 	char *fh_room;     /* memory for a handle in the results: NFS3_FHSIZE bytes */
 	struct lt_acl_room *acl_room; /* memory for lists in the results; NULL: no GETACL */
-	uint32_t status;   /* nfsstat3 of the last reply; 0 if the RPC itself failed */
+	struct lt_call_laned laned;
+	uint32_t status;   /* of the last reply: nfsstat3 or block_status; 0 if the RPC itself failed */
 	uint32_t delay_ms; /* before the next attempt after JUKEBOX */
 	uint64_t give_up_ns;
 	uint64_t stamp, sent_ns; /* of the last attempt; see cache.h */
 	uint32_t listed;         /* entries of READDIRPLUS that went into the cache, over all calls */
 	int err;
 	struct rpcrdma_clnt *clnt;       /* of the last attempt */
+	unsigned conn;                   /* its index in the server */
 	struct rpcrdma_engine *engine;   /* of the additional thread that makes it, or NULL */
 	lt_call_done done;
 	struct rpcrdma_msg msg, cancel_msg;
@@ -120,6 +145,27 @@ void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, voi
 void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t decode, void *res,
 		       uint32_t reply_max, lt_call_done done);
 
+/** lt_call_start_block - starts a call of BLOCK, to a leatd; otherwise as lt_call_start()
+ * @lane: in @args, or NULL. It is set whenever the arguments are encoded, which may be on another thread until done
+ *
+ * The codec allocates lists and strings of the results: lt_call_free_block() frees them.
+ */
+void lt_call_start_block(struct lt_call *c, uint32_t proc, const void *args, block_lane *lane, void *res,
+			 const struct iovec *sink, int sinkcnt, lt_call_done done);
+
+/** lt_call_free_block - frees what the results of the last call refer to, also after a failure */
+void lt_call_free_block(struct lt_call *c);
+
+/** lt_call_lane_moved - was a call with this status refused because its lane has a newer connection than that by which it
+ * was sent? Then it is sent again on its lane: on another one it might overtake an earlier copy of itself.
+ */
+bool lt_call_lane_moved(const struct lt_call *c, uint32_t status);
+
+/** lt_call_prog - starts the call whose arguments and results c->rpc has; for the files of each program
+ * @p: static
+ */
+void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p);
+
 /** lt_call_changes - does it matter whether the server has executed the call?
  * False, too, of what may as well be executed twice.
  */
@@ -133,7 +179,7 @@ bool lt_call_changes(const struct lt_call *c);
  */
 void lt_call_cancel(struct lt_call *c);
 
-/** lt_call_name - "LOOKUP"; lt_call_cause - "NFS3ERR_NOENT" of a failed call; "" if unknown */
+/** lt_call_name - "LOOKUP"; lt_call_cause - "NFS3ERR_NOENT" or "BLOCK_ERR_IO" of a failed call; "" if unknown */
 const char *lt_call_name(const struct lt_call *c);
 const char *lt_call_cause(const struct lt_call *c);
 

@@ -94,6 +94,10 @@ int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct r
 	srv = calloc(1, sizeof(*srv));
 	if (!srv)
 		return -ENOMEM;
+	if (getrandom(&srv->lane_instance, sizeof(srv->lane_instance), 0) != sizeof(srv->lane_instance)) {
+		free(srv);
+		return -ENOMEM;
+	}
 	srv->session = s;
 	srv->refs = 1;
 	srv->url = *u;
@@ -102,8 +106,8 @@ int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct r
 	srv->watched = watched;
 	list_init(&srv->link);
 	list_init(&srv->mounts);
-	for (size_t i = 0; i < ARRAY_SIZE(srv->silence); i++)
-		srv->silence[i].server = srv;
+	for (size_t i = 0; i < ARRAY_SIZE(srv->watch); i++)
+		srv->watch[i].server = srv;
 	*ret = srv;
 	return 0;
 }
@@ -135,13 +139,13 @@ void lt_server_put(struct lt_server *s)
 /* Tells the mounts when the first connection becomes silent, and when none is silent any more. */
 static void on_away(void *ctx, bool silent, const char *why)
 {
-	struct lt_silence *of = ctx;
+	struct lt_watch *of = ctx;
 	struct lt_server *s = of->server;
 	bool any = false;
 
 	of->silent = silent;
-	for (size_t i = 0; i < ARRAY_SIZE(s->silence); i++)
-		any |= s->silence[i].silent;
+	for (size_t i = 0; i < ARRAY_SIZE(s->watch); i++)
+		any |= s->watch[i].silent;
 	if (any == s->is_away)
 		return;
 	s->is_away = any;
@@ -153,16 +157,27 @@ static void on_away(void *ctx, bool silent, const char *why)
 	}
 }
 
-static struct lt_silence *silence_of(struct lt_server *s, const struct rpcrdma_clnt *c)
+/* Calls are sent after this. */
+static void on_state(void *ctx, enum rpcrdma_clnt_state state, const char *why)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(s->silence); i++)
-		if (s->silence[i].clnt == c)
-			return &s->silence[i];
+	struct lt_watch *of = ctx;
+
+	(void)why;
+	if (state == RPCRDMA_CLNT_UP && of->index < LT_CONNS_MAX)
+		atomic_fetch_add_explicit(&of->server->incarnation[of->index], 1, memory_order_relaxed);
+}
+
+static struct lt_watch *watch_of(struct lt_server *s, const struct rpcrdma_clnt *c)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(s->watch); i++)
+		if (s->watch[i].clnt == c)
+			return &s->watch[i];
 	return NULL;
 }
 
 struct open_conn {
 	struct rpcrdma_engine *engine;
+	unsigned index;
 	struct rpcrdma_clnt_attr attr;
 	struct rpcrdma_clnt **ret;
 	int err;
@@ -172,18 +187,20 @@ static void open_conn(void *of, void *arg)
 {
 	struct lt_server *s = of;
 	struct open_conn *o = arg;
-	struct lt_silence *silence = NULL;
+	struct lt_watch *watch = watch_of(s, NULL);
 
+	o->err = -ENOBUFS;
+	if (!watch)
+		return;
+	watch->index = o->index;
+	o->attr.state = on_state;
+	o->attr.ctx = watch;
 	/* the mounts may be told on the session's thread only */
 	if (s->watched && o->engine == s->session->engine)
-		silence = silence_of(s, NULL);
-	if (silence) {
 		o->attr.away = on_away;
-		o->attr.ctx = silence;
-	}
 	o->err = rpcrdma_clnt_open(o->engine, &o->attr, o->ret);
-	if (silence && !o->err)
-		silence->clnt = *o->ret;
+	if (!o->err)
+		watch->clnt = *o->ret;
 }
 
 struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned index)
@@ -196,7 +213,7 @@ struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned inde
 int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_clnt_attr *attr, struct rpcrdma_clnt **ret)
 {
 	struct rpcrdma_engine *e = lt_server_engine(s, index);
-	struct open_conn o = { .engine = e ? e : s->session->engine, .attr = *attr, .ret = ret };
+	struct open_conn o = { .engine = e ? e : s->session->engine, .index = index, .attr = *attr, .ret = ret };
 	int rc = lt_sync_run_at(s->session, o.engine, open_conn, s, &o);
 
 	return rc ? rc : o.err;
@@ -204,16 +221,14 @@ int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_cln
 
 static void close_conn(void *of, void *arg)
 {
-	struct lt_server *s = of;
-	bool ours = rpcrdma_clnt_engine(arg) == s->session->engine;
-	struct lt_silence *silence = ours ? silence_of(s, arg) : NULL;
+	struct lt_watch *watch = watch_of(of, arg);
 
 	rpcrdma_clnt_destroy(arg);
-	if (!silence)
+	if (!watch)
 		return;
-	silence->clnt = NULL;
-	if (silence->silent)
-		on_away(silence, false, "");
+	watch->clnt = NULL;
+	if (watch->silent)
+		on_away(watch, false, "");
 }
 
 void lt_server_close(struct lt_server *s, struct rpcrdma_clnt *c)

@@ -10,15 +10,16 @@
 
 #include "session.h"
 
-/* Does the server owe replies on this connection? The context of rpcrdma_clnt_attr.away. */
-struct lt_silence {
+/* What librpcrdma reports about a connection: the context of its callbacks */
+struct lt_watch {
 	struct lt_server *server;
 	const struct rpcrdma_clnt *clnt; /* NULL: not in use */
-	bool silent;
+	unsigned index;                  /* of the connection, as for lt_server_open() */
+	bool silent;                     /* the server owes replies on it */
 };
 
 /* Connections at a time: those of calls, one that may replace the first, and those to other services */
-#define LT_SILENCES (LT_CONNS_MAX + 4)
+#define LT_WATCHES (LT_CONNS_MAX + 4)
 
 #define LT_CONN_OTHER LT_CONNS_MAX /* index of a connection to another service of the server: MOUNT, rpcbind */
 
@@ -40,13 +41,18 @@ struct lt_server {
 	unsigned nrefused;
 	bool is_leatd;
 	uint8_t instance[16];
+	uint64_t lane_instance;            /* random: block_lane.instance of its calls */
 	bool watched;                      /* its mounts want to know when it does not reply: leat_opts.away */
+
+	/* Counts the connections made as clnt[i]. Written by the thread of the connection, before the first call on a new
+	 * connection is encoded. */
+	atomic_uint incarnation[LT_CONNS_MAX];
 
 	/* owner's thread only */
 	struct list mounts;                /* struct leat */
 	unsigned clnt_next;
 	bool is_away;                      /* the mounts have been told; a connection is silent */
-	struct lt_silence silence[LT_SILENCES];
+	struct lt_watch watch[LT_WATCHES];
 };
 
 /** lt_server_get - finds the connected server of @s that serves @u, or creates one without connections
@@ -70,7 +76,7 @@ void lt_server_put(struct lt_server *s);
 struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned index);
 
 /** lt_server_open - rpcrdma_clnt_open() for connection @index, or LT_CONN_OTHER, on the thread of its engine
- * @attr: lt_server_open() sets `away` and its context
+ * @attr: lt_server_open() sets `state`, `away` and their context
  */
 must_check int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_clnt_attr *attr,
 			      struct rpcrdma_clnt **ret);

@@ -166,6 +166,19 @@ void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next)
 		lt_call_start_space(&op->call, proc, &op->args, &op->res, call_done);
 }
 
+void lt_op_call_block(struct lt_op *op, uint32_t proc, block_lane *lane, lt_op_step next)
+{
+	memset(&op->res, 0, sizeof(op->res)); /* lt_op_free_block() follows even if a cancel prevents the call */
+	if (may_call(op, next))
+		lt_call_start_block(&op->call, proc, &op->args, lane, &op->res, NULL, 0, call_done);
+}
+
+void lt_op_free_block(struct lt_op *op)
+{
+	if (op->call.proc)
+		lt_call_free_block(&op->call);
+}
+
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next)
 {
 	if (may_call(op, next))

@@ -24,6 +24,7 @@
 struct lt_op;
 struct leat_file;
 struct leat_dir;
+struct leat_block;
 struct lt_removed;
 struct lt_leatd_question;
 union lt_leatd_answer;
@@ -53,6 +54,12 @@ union lt_op_args {
 	SETACL3args setacl;
 	ALLOCATE3args allocate;
 	SEEK3args seek;
+	BLOCKLISTargs block_list;
+	BLOCKINFOargs block_info;
+	BLOCKATTACHargs block_attach;
+	BLOCKATargs block_at;
+	BLOCKRANGEargs block_range;
+	BLOCKZEROargs block_zero;
 };
 
 union lt_op_res {
@@ -77,6 +84,12 @@ union lt_op_res {
 	SETACL3res setacl;
 	ALLOCATE3res allocate;
 	SEEK3res seek;
+	BLOCKLISTres block_list;
+	BLOCKINFOres block_info;
+	BLOCKATTACHres block_attach;
+	BLOCKDETACHres block_detach;
+	BLOCKCHANGEres block_change;
+	BLOCKEXTENTSres block_extents;
 };
 
 enum lt_walk_mode {
@@ -99,6 +112,16 @@ struct lt_walk {
 	fattr3 attr;              /* of fh */
 	struct lt_path_part part; /* the current component */
 	bool missing;             /* -ENOENT: only the last component is missing; fh is its directory */
+};
+
+/* Arguments of an operation on a block volume: see block/. */
+struct lt_op_volume {
+	struct leat_block *of;
+	void *ret;                /* results, or another argument */
+	size_t cap, count;        /* elements of an array there */
+	uint64_t off, end;        /* range that is left */
+	bool changes, keep;
+	lt_op_step next;          /* of lt_block_fit() */
 };
 
 struct lt_op {
@@ -141,7 +164,8 @@ struct lt_op {
 	unsigned tries;
 	bool created;                  /* something was created: the operation is neither repeated nor undone */
 	uint64_t range_end;            /* fallocate: end of the range */
-	uint64_t seq;                  /* fsync: unstable writes that the COMMIT covers */
+	uint64_t seq;                  /* fsync: unstable writes that the COMMIT covers; flush: changes */
+	struct lt_op_volume block;
 	struct lt_fh fh2;              /* rename: directory of the old name; link: the file */
 	char name2[LT_NAME_MAX + 1];
 	struct lt_removed *removed;    /* hidden name of a file that is open; see removed.h. The operation owns it */
@@ -183,6 +207,14 @@ void lt_op_call_ctl(struct lt_op *op, uint32_t proc, bool changes, xdrproc_t dec
 
 /** lt_op_call_space - as lt_op_call(), for SPACE of a leatd */
 void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next);
+
+/** lt_op_call_block - as lt_op_call(), for BLOCK of a leatd; @lane as for lt_call_start_block()
+ * The next step calls lt_op_free_block() when it has used the results.
+ */
+void lt_op_call_block(struct lt_op *op, uint32_t proc, block_lane *lane, lt_op_step next);
+
+/** lt_op_free_block - frees what the results of the last call refer to; also if there was no call */
+void lt_op_free_block(struct lt_op *op);
 
 /** lt_op_call_dir - as lt_op_call(), for READDIR and READDIRPLUS with at most @reply_bytes of results */
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next);

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bulk.h"
+#include "lt_bulk.h"
 #include "rpcrdma_lab.h"
 #include "session.h"
 #include "sync.h"

@@ -3,18 +3,18 @@
  *
  * io.c - pread and pwrite of files
  *
- * Operation:  submit_io() checks the request and passes it to core/bulk.c, which splits it into calls of at most rsize
+ * Operation:  submit_io() checks the request and passes it to split/lt_bulk.c, which splits it into calls of at most rsize
  *             (wsize) bytes; send_subreq() makes such a call. A short read or write continues with the rest of its
  *             subrequest.
- * Memory:     The caller's memory is the payload of the calls; see core/bulk.c.
+ * Memory:     The caller's memory is the payload of the calls; see split/lt_bulk.c.
  * Threads:    submit_io() any; the rest the owner's.
- * Errors:     As in core/bulk.c.
+ * Errors:     As in split/lt_bulk.c.
  * See:        doc/tour.md, the life of a READ and of a WRITE.
  */
 #include <errno.h>
 #include <limits.h>
 
-#include "bulk.h"
+#include "lt_bulk.h"
 #include "handle.h"
 #include "io.h"
 #include "readahead.h"

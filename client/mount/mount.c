@@ -19,6 +19,7 @@
 #include "ctl.h"
 #include "file.h"
 #include "handle.h"
+#include "lt_mount.h"
 #include "mntsvc.h"
 #include "nfs_errno.h"
 #include "op.h"
@@ -215,11 +216,13 @@ static int complete_server(struct leat *m, char *why, size_t cap)
 	return rc;
 }
 
-static int mount_steps(struct leat *m, bool connect_only, char *why, size_t cap)
+static int mount_steps(struct leat *m, const struct leat_opts *opts, char *why, size_t cap)
 {
 	int rc = connect_server(m, why, cap);
 
-	if (!rc && connect_only) {
+	if (!rc && opts && opts->connect_only) {
+		if (opts->of_volume)
+			memcpy(m->export, m->url.path, sizeof(m->export));
 		name_server(m);
 		return complete_server(m, why, cap);
 	}
@@ -248,11 +251,13 @@ static int mount_in(struct leat_session *s, struct lt_url *u, const struct leat_
 	struct leat *m;
 	int rc = lt_choose_address(u, &named, why, cap);
 
+	if (opts && opts->connect_only)
+		u->no_cache = true;
 	if (!rc)
 		rc = lt_handle_create(s, u, &named, opts, &m);
 	if (rc)
 		return rc;
-	rc = mount_steps(m, opts && opts->connect_only, why, cap);
+	rc = mount_steps(m, opts, why, cap);
 	if (rc)
 		lt_handle_destroy(m);
 	else
@@ -260,10 +265,11 @@ static int mount_in(struct leat_session *s, struct lt_url *u, const struct leat_
 	return rc;
 }
 
-static int tell_mount(const char *url, int err, const char *why)
+static int tell_mount(const char *url, const struct leat_opts *opts, int err, const char *why)
 {
 	if (err)
-		snprintf(lt_thread_error(), LT_ERROR_BYTES, "cannot mount %.250s: %s", url, why[0] ? why : strerror(-err));
+		snprintf(lt_thread_error(), LT_ERROR_BYTES, "cannot %s %.250s: %s", opts && opts->of_volume ? "attach to" : "mount",
+			 url, why[0] ? why : strerror(-err));
 	return err;
 }
 
@@ -283,7 +289,7 @@ int leat_session_mount(struct leat_session *s, const char *url, const struct lea
 		rc = -EINVAL;
 	}
 	if (rc)
-		return tell_mount(url, rc, why);
+		return tell_mount(url, opts, rc, why);
 	if (!opts)
 		opts = &s->opts;
 	rc = lt_url_parse(url, opts, &u, lt_thread_error(), LT_ERROR_BYTES);
@@ -292,9 +298,9 @@ int leat_session_mount(struct leat_session *s, const char *url, const struct lea
 	conflict = lt_session_conflict(s, &u, opts);
 	if (conflict) {
 		snprintf(why, sizeof(why), "%s= is a setting of the session, which has another value", conflict);
-		return tell_mount(url, -EINVAL, why);
+		return tell_mount(url, opts, -EINVAL, why);
 	}
-	return tell_mount(url, mount_in(s, &u, opts, ret, why, sizeof(why)), why);
+	return tell_mount(url, opts, mount_in(s, &u, opts, ret, why, sizeof(why)), why);
 }
 
 int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
@@ -310,13 +316,22 @@ int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
 		return rc;
 	rc = lt_session_create(&u, opts, &s);
 	if (rc)
-		return tell_mount(url, rc, why);
+		return tell_mount(url, opts, rc, why);
 	rc = mount_in(s, &u, opts, ret, why, sizeof(why));
 	if (rc)
 		lt_session_destroy(s);
 	else
 		s->is_private = true;
-	return tell_mount(url, rc, why);
+	return tell_mount(url, opts, rc, why);
+}
+
+int lt_mount_connect(struct leat_session *s, const char *url, const struct leat_opts *opts, struct leat **ret)
+{
+	struct leat_opts o;
+
+	lt_opts_init(&o, opts ? opts : s && !lt_session_check(s) ? &s->opts : NULL);
+	o.connect_only = o.of_volume = true;
+	return s ? leat_session_mount(s, url, &o, ret) : leat_mount(url, &o, ret);
 }
 
 int leat_session_create(const struct leat_opts *opts, struct leat_session **ret)

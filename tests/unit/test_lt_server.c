@@ -83,19 +83,46 @@ static void silent_connections(void **state)
 static void many_connections(void **state)
 {
 	struct leat *m = watched_mount();
-	struct rpcrdma_clnt c[LT_SILENCES] = { 0 };
-	void *of[LT_SILENCES];
+	struct rpcrdma_clnt c[LT_WATCHES] = { 0 };
+	void *of[LT_WATCHES];
 
 	(void)state;
 	for (int round = 0; round < 3; round++) {
-		for (unsigned i = 0; i < LT_SILENCES; i++) {
+		for (unsigned i = 0; i < LT_WATCHES; i++) {
 			of[i] = open_conn(m->server, &c[i]);
 			for (unsigned k = 0; k < i; k++)
 				assert_ptr_not_equal(of[i], of[k]);
 		}
-		for (unsigned i = 0; i < LT_SILENCES; i++)
+		for (unsigned i = 0; i < LT_WATCHES; i++)
 			lt_server_close(m->server, &c[i]);
 	}
+	leat_umount(m);
+}
+
+/* Calls on volumes name the connection at its place that carries them: each connect is another one. */
+static void counts_connects(void **state)
+{
+	const struct rpcrdma_clnt_attr attr = { 0 };
+	struct leat *m = fake_mount(0);
+	struct rpcrdma_clnt c = { 0 }, *ret;
+
+	(void)state;
+	fake.created = &c;
+	assert_int_equal(lt_server_open(m->server, 2, &attr, &ret), 0);
+	fake.attr.state(fake.attr.ctx, RPCRDMA_CLNT_UP, "");
+	assert_int_equal(atomic_load(&m->server->incarnation[2]), 1);
+	fake.attr.state(fake.attr.ctx, RPCRDMA_CLNT_DOWN, "");
+	fake.attr.state(fake.attr.ctx, RPCRDMA_CLNT_CONNECTING, "");
+	assert_int_equal(atomic_load(&m->server->incarnation[2]), 1);
+	fake.attr.state(fake.attr.ctx, RPCRDMA_CLNT_UP, "");
+	assert_int_equal(atomic_load(&m->server->incarnation[2]), 2);
+	lt_server_close(m->server, &c);
+	assert_int_equal(lt_server_open(m->server, LT_CONN_OTHER, &attr, &ret), 0);
+	fake.attr.state(fake.attr.ctx, RPCRDMA_CLNT_UP, "");
+	lt_server_close(m->server, &c);
+	for (unsigned i = 0; i < LT_CONNS_MAX; i++)
+		assert_int_equal(atomic_load(&m->server->incarnation[i]), i == 2 ? 2 : 0);
+	assert_int_not_equal(m->server->lane_instance, 0);
 	leat_umount(m);
 }
 
@@ -162,6 +189,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silent_connections),
 		cmocka_unit_test(many_connections),
+		cmocka_unit_test(counts_connects),
 		cmocka_unit_test(joins_a_silent_server),
 		cmocka_unit_test(umount_is_brief),
 	};

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "block.h"
+#include "block_status.h"
 #include "ctl.h"
 #include "nfs3_names.h"
 #include "nfs_errno.h"
@@ -162,15 +164,34 @@ static void procedures_have_names(void **state)
 	assert_string_equal(nfs3_prog_name(LEAT_SPACE), "SPACE");
 	for (uint32_t i = 0; i < prog_space.nprocs; i++)
 		assert_string_equal(nfs3_proc_name(LEAT_SPACE, i), prog_space.procs[i].name);
+	assert_string_equal(nfs3_prog_name(LEAT_BLOCK), "BLOCK");
+	assert_string_equal(nfs3_proc_name(LEAT_BLOCK, BLOCKPROC_FLUSH), "FLUSH");
+	assert_string_equal(nfs3_proc_name(LEAT_BLOCK, BLOCKPROC_EXTENTS), "EXTENTS");
+	assert_string_equal(nfs3_proc_name(LEAT_BLOCK, BLOCKPROC_EXTENTS + 1), "?");
 	assert_string_equal(nfs3_prog_name(100000), "?");
 	for (uint32_t p = 0; p <= 21; p++)
 		assert_string_not_equal(nfs3_proc_name(NFS_PROGRAM, p), "?");
 }
 
+static void statuses_of_volumes(void **state)
+{
+	(void)state;
+	assert_int_equal(block_errno(BLOCK_OK), 0);
+	assert_int_equal(block_errno(BLOCK_ERR_FENCED), -ESTALE);
+	assert_int_equal(block_errno(BLOCK_ERR_LATER), -EAGAIN);
+	assert_int_equal(block_errno(BLOCK_ERR_LATER + 1), -EREMOTEIO);
+	assert_int_equal(block_errno(UINT32_MAX), -EREMOTEIO);
+	assert_string_equal(block_status_name(BLOCK_ERR_BUSY), "BLOCK_ERR_BUSY");
+	assert_string_equal(block_status_name(BLOCK_ERR_LATER + 1), "?");
+	for (uint32_t a = 0; a <= BLOCK_ERR_LATER; a++)
+		for (uint32_t b = 0; b < a; b++)
+			assert_int_not_equal(block_errno(a), block_errno(b));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_status_has_its_errno),
+		cmocka_unit_test(each_status_has_its_errno), cmocka_unit_test(statuses_of_volumes),
 		cmocka_unit_test(unknown_statuses_are_told_apart),
 		cmocka_unit_test(every_errno_has_a_status),
 		cmocka_unit_test(mount_has_ten_of_them),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * bulk.c - reads and writes of any length: split into several calls in flight, results combined
+ * lt_bulk.c - reads and writes of any length: split into several calls in flight, results combined
  *
  * Operation:  lt_bulk_submit() -> start_bulk() -> issue(): a subrequest is one call. It has at most `unit`
  *             bytes and covers at most ops->parts parts of the caller's memory. If the operation needs
@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "bulk.h"
+#include "lt_bulk.h"
 #include "handle.h"
 
 #define POOLED_MAX 256u
@@ -233,6 +233,8 @@ static void note_failure(struct lt_subreq *p, int err)
 		lt_task_explain(&b->task, err, what, "%s", lt_call_cause(&p->call));
 	lt_bulk_stop(b, p->off, err);
 	b->changed |= err == -EINPROGRESS || (err == -ETIMEDOUT && p->call.rpc.sent);
+	if (p->call.laned.args)
+		lt_call_free_block(&p->call); /* what was decoded before the error */
 }
 
 void lt_bulk_done(struct rpcrdma_call *rpc, int err)

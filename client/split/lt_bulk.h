@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * bulk.h - a read or write of any length: split into calls, several of them in flight, results combined
+ * lt_bulk.h - a read or write of any length: split into calls, several of them in flight, results combined
  *
- * bulk.c knows neither files nor volumes. What differs is in struct lt_bulk_ops: io/io.c has that of files,
- * block/block_io.c that of volumes.
+ * lt_bulk.c knows neither files nor volumes. What differs is in struct lt_bulk_ops: io/io.c has that of files,
+ * block/block_rw.c that of volumes.
  */
 #ifndef LT_BULK_H
 #define LT_BULK_H
@@ -33,6 +33,7 @@ struct lt_subreq {
 	struct lt_subreq *next;     /* in session->free_subreqs */
 	uint64_t off;
 	uint32_t len;               /* bytes not yet transferred */
+	uint64_t mark;              /* of the ops */
 	int iov_first, iov_cnt;     /* used: iov[iov_first, iov_first + iov_cnt) */
 	struct iovec iov[LT_BULK_PARTS_MAX];
 	union {
@@ -55,7 +56,7 @@ struct lt_subreq {
 struct lt_bulk_ops {
 	int parts;                 /* maximum iovecs of one call, at most LT_BULK_PARTS_MAX */
 	bool is_whole;             /* the result is the size or an error; false: a short count is a result */
-	/* The operation starts. It may send a call of its own first (lt_bulk_ask). */
+	/* The operation starts. It may send a call of its own first (lt_bulk_ask()). */
 	void (*begin)(struct lt_bulk *b);
 	/* Sends the call for p->off, p->len and the memory of @p, with lt_bulk_done. */
 	void (*send)(struct lt_subreq *p);
@@ -78,7 +79,7 @@ struct lt_bulk {
 	uint32_t grain;            /* ... and at multiples of this, however their memory is divided; 1: none */
 	uint64_t off, size;        /* as requested */
 
-	/* private to bulk.c and the ops */
+	/* private to lt_bulk.c and the ops */
 	struct lt_bulk *next_free;
 	uint64_t next;             /* first byte not yet covered by a subrequest */
 	uint64_t end;              /* lowest offset at which a subrequest met the end of file or an error */

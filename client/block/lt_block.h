@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * lt_block.h - an attachment to a block volume
+ */
+#ifndef LT_BLOCK_H
+#define LT_BLOCK_H
+
+#include <stdatomic.h>
+
+#include "handle.h"
+#include "leat_block.h"
+#include "op.h"
+#include "verfs.h"
+
+#define LT_BLOCK_BYTES_MAX 65536u /* largest block size that is accepted */
+
+/* causes, for leat_error() */
+#define LT_BLOCK_LOST "the server has lost changes that were not flushed"
+#define LT_BLOCK_BEYOND "beyond the end of the volume"
+#define LT_BLOCK_IMPOSSIBLE "an impossible description of the volume"
+
+struct leat_block {
+	/* constant while it exists */
+	struct leat *m;
+	unsigned flags;                /* of leat_block_attach() */
+	char name[BLOCK_NAME_MAX + 1]; /* "": none, with LEAT_BLOCK_LOOK */
+	char holder[BLOCK_NAME_MAX + 1];
+	char handle[BLOCK_HANDLE_BYTES];
+
+	/* as the server last said; written by the owner's thread, read by any */
+	atomic_uint_fast64_t bytes;
+	atomic_uint block;             /* offsets and lengths are multiples of it */
+	atomic_bool rdonly;
+
+	/* owner's thread only */
+	struct lt_verfs verfs;
+};
+
+/** lt_block_check - may an operation on the volume be started?
+ * @attached: it needs an attachment
+ *
+ * Return: 0; -EBADF: no attachment; as lt_handle_check().
+ */
+must_check int lt_block_check(const struct leat_block *b, bool attached);
+
+/** lt_block_check_range - may this range be read, or changed?
+ * @changes: the operation changes it
+ *
+ * Return: 0; -EINVAL: not a multiple of the block size; -EROFS; -EINVAL, -ENOSPC if it is beyond any volume's end.
+ */
+must_check int lt_block_check_range(const struct leat_block *b, bool changes, uint64_t off, uint64_t len);
+
+/** lt_block_fits - does the range, which was checked, end inside of the volume, as far as known? */
+static inline bool lt_block_fits(const struct leat_block *b, uint64_t off, uint64_t len)
+{
+	return off + len <= atomic_load_explicit(&b->bytes, memory_order_relaxed);
+}
+
+/** lt_block_beyond - the error of a range that is beyond the end */
+static inline int lt_block_beyond(bool changes)
+{
+	return changes ? -ENOSPC : -EINVAL;
+}
+
+/** lt_block_note - takes over what the server said about the volume of @b
+ * Return: 0; -EREMOTEIO: it is impossible, nothing was taken over.
+ */
+must_check int lt_block_note(struct leat_block *b, const block_info *info);
+
+/** lt_block_describe - converts what the server said of a volume
+ * @b: of this one; or NULL: of any volume
+ *
+ * Return: as lt_block_note().
+ */
+must_check int lt_block_describe(const struct leat_block *b, const block_info *info, struct leat_block_info *ret);
+
+/** lt_block_op - as lt_op_create(), for an operation on @b; Return: also as lt_block_check() */
+must_check int lt_block_op(struct leat_block *b, bool attached, const char *verb, struct leat_cb cb, struct lt_op **ret);
+
+/** lt_block_fit - calls next(op, 0) if the range of the operation, which was checked, ends inside of the volume; asks for
+ * the size first if it does not as far as known
+ * next(-errno): beyond the end, or the error of the INFO.
+ */
+void lt_block_fit(struct lt_op *op, lt_op_step next);
+
+/** lt_block_set_at - fills in the arguments that name the attachment; the lane follows with each call */
+static inline void lt_block_set_at(const struct leat_block *b, block_at *at)
+{
+	memcpy(at->handle, b->handle, sizeof(at->handle));
+}
+
+/** lt_block_refuse - fails an asynchronous function at once, with a text for leat_error(); Return: @err */
+int lt_block_refuse(struct leat_block *b, const char *verb, int err, struct leat_cb cb);
+
+#endif

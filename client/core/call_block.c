@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * call_block.c - calls of block volumes, and the lanes that they travel by
+ *
+ * Operation:  As NFS calls (call.c). In addition, the arguments name the connection of the call: its index, and how
+ *             many connections there have been at this index. librpcrdma encodes the arguments whenever it sends the
+ *             call, so a retransmitted call names the connection that carries it. The server refuses copies of a call
+ *             that it finds on an older one.
+ * Memory:     Results of LIST, INFO, ATTACH and EXTENTS are allocated by the codec.
+ * Threads:    As call.c. The arguments are encoded on the thread of the connection, which counts the connections, too.
+ * Errors:     -errno of block_status.c.
+ */
+#include "call.h"
+#include "handle.h"
+#include "block_status.h"
+
+/* XDR bytes of parts of results, at their longest */
+#define STATUS_BYTES 4u
+#define NAME_BYTES (4u + BLOCK_NAME_MAX + 1u)
+#define TEXT_BYTES (4u + BLOCK_TEXT_MAX + 1u)
+#define INFO_BYTES (NAME_BYTES + 8u + 4u * 4u)
+#define HOLDER_BYTES (2 * NAME_BYTES + TEXT_BYTES + 8u + 3 * 4u)
+
+static const struct lt_statuses block_statuses = { BLOCK_ERR_LATER, block_errno, block_status_name };
+
+static bool_t encode_args(XDR *xdrs, struct lt_call *c)
+{
+	const struct lt_server *s = c->m->server;
+
+	if (c->laned.lane)
+		*c->laned.lane = (block_lane){
+			.instance = s->lane_instance,
+			.slot = c->conn,
+			.incarnation = atomic_load_explicit(&s->incarnation[c->conn], memory_order_relaxed),
+		};
+	return c->proc->args(xdrs, (void *)(uintptr_t)c->laned.args);
+}
+
+bool lt_call_lane_moved(const struct lt_call *c, uint32_t status)
+{
+	const atomic_uint *now = &c->m->server->incarnation[c->conn];
+
+	return status == BLOCK_ERR_OLD_LANE &&
+	       c->laned.lane->incarnation != atomic_load_explicit(now, memory_order_relaxed);
+}
+
+#define CHANGES true
+#define READS false /* or what may as well be done twice: FLUSH */
+
+#define PROC(in, out, has_changes, max)                                                                        \
+	{                                                                                                    \
+		.encode = (xdrproc_t)encode_args,                                                            \
+		.args = (xdrproc_t)xdr_BLOCK##in##args,                                                    \
+		.decode = (xdrproc_t)xdr_BLOCK##out##res,                                                    \
+		.res_bytes = sizeof(BLOCK##out##res),                                                        \
+		.reply_max = STATUS_BYTES + (max),                                                           \
+		.changes = has_changes,                                                                          \
+		.statuses = &block_statuses,                                                                 \
+	}
+
+static const struct lt_proc procs[] = {
+	[BLOCKPROC_LIST] = PROC(LIST, LIST, READS, 4u + BLOCK_LIST_MAX * INFO_BYTES + 4u),
+	[BLOCKPROC_INFO] = PROC(INFO, INFO, READS, INFO_BYTES + 4u + BLOCK_LIST_MAX * HOLDER_BYTES + 4u),
+	[BLOCKPROC_ATTACH] = PROC(ATTACH, ATTACH, CHANGES, MAX(BLOCK_HANDLE_BYTES + INFO_BYTES + 8u, HOLDER_BYTES)),
+	[BLOCKPROC_DETACH] = PROC(AT, DETACH, CHANGES, 0),
+	[BLOCKPROC_READ] = PROC(READ, READ, READS, 4u),
+	[BLOCKPROC_WRITE] = PROC(WRITE, CHANGE, CHANGES, 8u),
+	[BLOCKPROC_DISCARD] = PROC(RANGE, CHANGE, CHANGES, 8u),
+	[BLOCKPROC_FLUSH] = PROC(AT, CHANGE, READS, 8u),
+	[BLOCKPROC_ZERO] = PROC(ZERO, CHANGE, CHANGES, 8u),
+	[BLOCKPROC_EXTENTS] = PROC(RANGE, EXTENTS, READS, 4u + BLOCK_EXTENTS_MAX * 12u),
+};
+
+void lt_call_start_block(struct lt_call *c, uint32_t proc, const void *args, block_lane *lane, void *res,
+			 const struct iovec *sink, int sinkcnt, lt_call_done done)
+{
+	c->laned = (struct lt_call_laned){ args, lane };
+	c->rpc = (struct rpcrdma_call){ .args = c, .res = res, .sink = sink, .sinkcnt = sinkcnt };
+	c->done = done;
+	lt_call_prog(c, LEAT_BLOCK, LEAT_BLOCK_V1, proc, &procs[proc]);
+}
+
+void lt_call_free_block(struct lt_call *c)
+{
+	xdr_free(c->proc->decode, c->rpc.res);
+}
