@@ -26,7 +26,7 @@
 #define STOP_MS 20000
 #define SPECS_MAX 8
 
-const char *block_rig_url;
+const char *block_rig_url, *block_rig_capture;
 bool block_rig_stateless;
 struct block_rig block_rig;
 
@@ -77,6 +77,7 @@ static struct conf *make_conf(const char *const specs[])
 	conf->reactors = 2;
 	if (!block_rig_stateless)
 		conf->state_dir = strdup(tmp_dir_path(&block_rig.dir, "state"));
+	conf->capture = block_rig_capture ? strdup(block_rig_capture) : NULL;
 	return conf;
 }
 

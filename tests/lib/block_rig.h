@@ -26,6 +26,8 @@ extern const char *block_rig_url;
 
 /* Start servers without a state directory */
 extern bool block_rig_stateless;
+/* A file that gets the traffic of the local fabric, as pcap; or NULL */
+extern const char *block_rig_capture;
 
 /* The running server, its directory and its state directory */
 extern struct block_rig {

@@ -19,6 +19,8 @@
 #include "base/util.h"
 #include "hdr.h"
 
+struct wire_get;
+
 /* ---- dump_file.c: pcap and pcapng -------------------------------------------------------------- */
 
 struct dump_packet {
@@ -80,7 +82,7 @@ bool dump_frame_parse(const struct dump_packet *p, struct dump_frame *ret);
 #define DUMP_ADDR_TEXT 48
 const char *dump_addr_print(const struct dump_addr *a, char buf[DUMP_ADDR_TEXT]);
 
-/* ---- dump_rpc.c: RPC messages ------------------------------------------------------------------------ */
+/* ---- dump_rpc.c, dump_block.c: RPC messages ------------------------------------------------------------------------ */
 
 struct dump_rpc {
 	bool known; /* the captured bytes include the procedure of a call, or the status of a reply */
@@ -98,10 +100,21 @@ struct dump_rpc {
 	uint64_t offset;
 	uint32_t count;
 
-	/* the item that may be moved by chunk: data of READ and WRITE, path of READLINK and SYMLINK */
+	/* the item that may be moved by chunk: data of READ and WRITE (of block volumes, too), path of READLINK and
+	 * SYMLINK */
 	bool has_item;
 	size_t item_at; /* offset of its first byte in the message without chunks */
 	uint32_t item_bytes;
+
+	/* block volumes */
+	bool has_lane, has_length, has_entries;
+	uint32_t slot, incarnation;
+	uint64_t length;     /* of a range; in the reply to EXTENTS: of all extents */
+	uint32_t entries;    /* of the list in a reply */
+	bool fua;
+	bool has_end;
+	size_t end_at;       /* end of a message without such an item */
+	const char *flaw;    /* the first field that breaks its rule; NULL: none */
 };
 
 /** dump_rpc_call - parses a call; @len bytes of it are there, perhaps not all */
@@ -109,6 +122,11 @@ void dump_rpc_call(const uint8_t *p, size_t len, struct dump_rpc *ret);
 /** dump_rpc_reply - parses the reply to @call, which may be NULL */
 void dump_rpc_reply(const uint8_t *p, size_t len, const struct dump_rpc *call,
 		    struct dump_rpc *ret);
+/** dump_block_args, dump_block_results - parse those of the block program, behind the head of the message at @start */
+void dump_block_args(struct wire_get *g, const uint8_t *start, struct dump_rpc *r);
+void dump_block_results(struct wire_get *g, const uint8_t *start, struct dump_rpc *r);
+bool dump_is_block(const struct dump_rpc *r);
+
 /** dump_rpc_print - "NFS READ offset=0 count=4096"; Return: @buf */
 const char *dump_rpc_print(const struct dump_rpc *r, char *buf, size_t cap);
 

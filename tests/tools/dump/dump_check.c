@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "block.h"
 #include "chunk.h"
 #include "dump.h"
 #include "nfs3.h"
@@ -63,9 +64,34 @@ static bool check_message(struct dump *d, const struct dump_msg *m)
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
 
-static bool takes_item(const struct dump_rpc *r, uint32_t a, uint32_t b)
+static bool takes_item(const struct dump_rpc *r)
 {
-	return r->prog == NFS_PROGRAM && r->vers == NFS_V3 && (r->proc == a || r->proc == b);
+	if (dump_is_block(r))
+		return r->proc == BLOCKPROC_WRITE;
+	return r->prog == NFS_PROGRAM && r->vers == NFS_V3 && (r->proc == NFSPROC3_WRITE || r->proc == NFSPROC3_SYMLINK);
+}
+
+static bool gives_item(const struct dump_rpc *r)
+{
+	if (dump_is_block(r))
+		return r->proc == BLOCKPROC_READ;
+	return r->prog == NFS_PROGRAM && r->vers == NFS_V3 && r->proc == NFSPROC3_READ;
+}
+
+/* Checks the fields and the length of a call, or a reply, of the block program.
+ * @bytes: of the message, without those that moved by chunk */
+static void check_block(struct dump *d, const struct dump_frame *f, const struct dump_rpc *r, uint64_t bytes,
+			uint32_t xid)
+{
+	bool complete = r->has_item || r->has_end;
+
+	if (!r->known || !dump_is_block(r) || r->denied || r->accept)
+		return;
+	if (r->flaw)
+		broken(d, f, "block-field: %s, xid=0x%x", r->flaw, xid);
+	else if (complete ? r->has_end && bytes != r->end_at : bytes <= DUMP_HEAD_BYTES)
+		broken(d, f, "block-length: %" PRIu64 " bytes of procedure %u, which end at %zu, xid=0x%x", bytes,
+		       r->proc, r->end_at, xid);
 }
 
 /* Checks the item of a call: position of its chunk, its length, and that it is only there.
@@ -77,7 +103,8 @@ static void check_item(struct dump *d, const struct dump_frame *f, const struct 
 
 	if (!r->known)
 		return;
-	if (info->has_item && !takes_item(r, NFSPROC3_WRITE, NFSPROC3_SYMLINK)) {
+	check_block(d, f, r, bytes, h->xid);
+	if (info->has_item && !takes_item(r)) {
 		broken(d, f, "eligible: a Read chunk at position %u of procedure %u, xid=0x%x",
 		       info->item_position, r->proc, h->xid);
 		return;
@@ -127,7 +154,7 @@ static void check_room(struct dump *d, const struct dump_msg *m)
 		if (!h->writes[i].nsegs)
 			broken(d, m->frame, "empty-chunk: in the write list, xid=0x%x", h->xid);
 	}
-	if (h->nwrites && takes_item(&m->rpc, NFSPROC3_READ, NFSPROC3_READ) && m->rpc.has_count &&
+	if (h->nwrites && gives_item(&m->rpc) && m->rpc.has_count &&
 	    h->writes[0].nsegs && rr_chunk_bytes(&h->writes[0]) < m->rpc.count)
 		broken(d, m->frame, "room: a Write chunk of %" PRIu64 " for a READ of %u, xid=0x%x",
 		       rr_chunk_bytes(&h->writes[0]), m->rpc.count, h->xid);
@@ -202,6 +229,25 @@ static uint64_t check_returned(struct dump *d, const struct dump_msg *m, const c
 	return used;
 }
 
+/* A reply of the block program against its call. */
+static void check_block_result(struct dump *d, const struct dump_msg *m)
+{
+	const struct dump_rpc *r = &m->rpc, *call = &m->call->rpc;
+
+	if (!dump_is_block(r) || !r->has_status || r->status != BLOCK_OK)
+		return;
+	if (call->has_count && r->has_item &&
+	    (r->item_bytes > call->count || (!r->item_bytes && call->count)))
+		broken(d, m->frame, "block-count: %u bytes for a READ of %u, xid=0x%x", r->item_bytes, call->count,
+		       m->hdr.xid);
+	if (call->has_length && (!call->length || call->length > BLOCK_RANGE_MAX))
+		broken(d, m->frame, "block-range: a range of %" PRIu64 " is not refused, xid=0x%x", call->length,
+		       m->hdr.xid);
+	else if (call->has_length && r->has_length && r->length > call->length)
+		broken(d, m->frame, "block-range: extents of %" PRIu64 " for a range of %" PRIu64 ", xid=0x%x",
+		       r->length, call->length, m->hdr.xid);
+}
+
 /* Checks the item of a reply: all of it is in the first Write chunk, if any, and nothing else.
  * @bytes: of the message, without the bytes in that chunk */
 static void check_result(struct dump *d, const struct dump_msg *m, uint64_t bytes, uint64_t used)
@@ -212,6 +258,8 @@ static void check_result(struct dump *d, const struct dump_msg *m, uint64_t byte
 
 	if (!r->known)
 		return;
+	check_block(d, m->frame, r, bytes, m->hdr.xid);
+	check_block_result(d, m);
 	if (used != (by_chunk ? r->item_bytes : 0))
 		broken(d, m->frame, "write-chunk-length: %" PRIu64 " for an item of %u, xid=0x%x",
 		       used, r->has_item ? r->item_bytes : 0, m->hdr.xid);

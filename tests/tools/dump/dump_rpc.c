@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump_rpc.c - parses ONC RPC, and the parts of NFS version 3 that fit on a line
+ * dump_rpc.c - parses ONC RPC, and the parts of NFS version 3 that fit on a line; prints them
  *
  * Operation:  Calls are parsed up to their offset and count, replies up to their status. READ, WRITE,
  *             READLINK and SYMLINK are parsed up to their bulk item, because the rules about chunks need
@@ -16,6 +16,8 @@
 #include <string.h>
 
 #include "base/wire.h"
+#include "block.h"
+#include "block_status.h"
 #include "dump.h"
 #include "nfs3.h"
 #include "nfs3_names.h"
@@ -116,12 +118,15 @@ void dump_rpc_call(const uint8_t *p, size_t len, struct dump_rpc *ret)
 		r.proc = wire_get_u32(&g);
 		r.known = wire_get_ok(&g);
 	}
-	if (r.known && is_nfs(&r)) {
+	if (r.known && (is_nfs(&r) || dump_is_block(&r))) {
 		for (int i = 0; i < 2; i++) { /* credential, verifier */
 			(void)wire_get_u32(&g);
 			skip_opaque(&g);
 		}
-		nfs_args(&g, p, &r);
+		if (is_nfs(&r))
+			nfs_args(&g, p, &r);
+		else
+			dump_block_args(&g, p, &r);
 	}
 	*ret = r;
 }
@@ -181,6 +186,8 @@ void dump_rpc_reply(const uint8_t *p, size_t len, const struct dump_rpc *call,
 	if (r.known && !r.denied && r.accept == RR_SUCCESS) {
 		if (is_nfs(&r)) {
 			nfs_results(&g, p, &r);
+		} else if (dump_is_block(&r)) {
+			dump_block_results(&g, p, &r);
 		} else if (r.proc && (r.prog == MOUNT_PROGRAM_NUMBER || r.prog == NFSACL_PROGRAM)) {
 			r.status = wire_get_u32(&g);
 			r.has_status = wire_get_ok(&g);
@@ -214,7 +221,8 @@ static int print_proc(const struct dump_rpc *r, char *buf, size_t cap)
 		return snprintf(buf, cap, "answer to ?");
 	if (r->prog == NFSACL_PROGRAM && r->proc < ARRAY_SIZE(acl))
 		return snprintf(buf, cap, "NFSACL %s", acl[r->proc]);
-	if (proc[0] == '?' || (r->prog == NFS_PROGRAM && r->vers != NFS_V3))
+	if (proc[0] == '?' || (r->prog == NFS_PROGRAM && r->vers != NFS_V3) ||
+	    (r->prog == LEAT_BLOCK && r->vers != LEAT_BLOCK_V1))
 		return snprintf(buf, cap, "prog=%u vers=%u proc=%u", r->prog, r->vers, r->proc);
 	return snprintf(buf, cap, "%s %s", prog, proc);
 }
@@ -225,12 +233,27 @@ static const char *outcome(const struct dump_rpc *r)
 		return r->accept == RR_AUTH_ERROR ? "AUTH_ERROR" : "RPC_MISMATCH";
 	if (r->accept != RR_SUCCESS || !r->has_status)
 		return accept_name(r->accept);
-	return nfs3_stat_name(r->status);
+	return dump_is_block(r) ? block_status_name(r->status) : nfs3_stat_name(r->status);
+}
+
+static int print_block(const struct dump_rpc *r, char *buf, size_t cap)
+{
+	int n = 0;
+
+	if (r->has_length)
+		n += snprintf(buf + n, cap - (size_t)n, " length=%" PRIu64, r->length);
+	if (r->has_lane)
+		n += snprintf(buf + n, cap - (size_t)n, " lane=%u/%u", r->slot, r->incarnation);
+	if (r->has_entries)
+		n += snprintf(buf + n, cap - (size_t)n, " entries=%u", r->entries);
+	if (r->fua)
+		n += snprintf(buf + n, cap - (size_t)n, " fua");
+	return n;
 }
 
 const char *dump_rpc_print(const struct dump_rpc *r, char *buf, size_t cap)
 {
-	char numbers[80] = "";
+	char numbers[160] = "";
 	int n = 0;
 
 	if (!r->known) {
@@ -243,6 +266,8 @@ const char *dump_rpc_print(const struct dump_rpc *r, char *buf, size_t cap)
 		n += snprintf(numbers + n, sizeof(numbers) - (size_t)n, " count=%u", r->count);
 	if (r->has_item && !r->has_count)
 		n += snprintf(numbers + n, sizeof(numbers) - (size_t)n, " length=%u", r->item_bytes);
+	if (dump_is_block(r))
+		n += print_block(r, numbers + n, sizeof(numbers) - (size_t)n);
 	if (r->has_eof)
 		snprintf(numbers + n, sizeof(numbers) - (size_t)n, " eof=%d", r->eof);
 	n = print_proc(r, buf, cap);
