@@ -215,7 +215,8 @@ RDMA_FLOWS := $(shell awk '!/^\#/ { print "$(O)/tests/flow/" $$1 }' tests/intero
 
 .PHONY: interop-tools
 interop-tools: $(EXAMPLES) $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
-	$(O)/tests/unit/test_store_aio $(O)/tests/unit/test_store_aio_kernel $(O)/tests/flow/test_server_atime \
+	$(O)/tests/unit/test_store_aio $(O)/tests/unit/test_store_aio_kernel $(O)/tests/unit/test_store_space \
+	$(O)/tests/unit/test_store_device $(O)/tests/flow/test_server_atime \
 	$(RDMA_FLOWS) $(NFS_PROGS)
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(O)/tests/interop/verbs_toy: $(addprefix $(O)/tests/lib/,toy_rig.o toy_block.o inside.o tmp_dir.o)

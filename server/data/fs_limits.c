@@ -17,6 +17,9 @@
  *            this one has a journal: ext2, ext3 and ext4 share one magic number.
  *            The contents of a block device are in the page cache of the kernel, and reads of it wait for no one
  *            unless they have to. Its name is in another file system, which has its access time.
+ *            Whether lseek() can be trusted about holes depends on the type as well. A file of ext4 in the format
+ *            of ext3, with a list of blocks instead of extents, gets blocks at the write-back. Until then Linux 6.18
+ *            says that there is a hole (6.1 does not). An overlay may be on top of such files.
  *            An export is on one mount, so the results for its directory apply to all its files. glibc's
  *            pathconf() knows the maximum number of links for most types; types that it takes for a minix
  *            of 1991 are listed here.
@@ -31,6 +34,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -39,6 +43,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/fs.h>
 #include <linux/magic.h>
 
 #include "base/util.h"
@@ -61,6 +66,8 @@ enum {
 	FS_MEMORY = 1u << 3,  /* in_memory */
 	FS_FAT = 1u << 4,
 	FS_SECONDS = 1u << 5, /* times have no fractions */
+	FS_HOLES = 1u << 6,   /* tells_holes */
+	FS_EXTENTS = 1u << 7, /* converts */
 };
 
 /* Unknown types do not answer at once: a FUSE process may be stopped, another host may be down, and an overlay may be
@@ -70,11 +77,11 @@ static const struct fs_type {
 	unsigned flags;
 	uint32_t links_max; /* 0: pathconf() */
 } types[] = {
-	{ MAGIC_EXT, FS_LOCAL | FS_AT_ONCE, 0 }, /* FS_ORDERS with a journal */
-	{ MAGIC_BTRFS, FS_LOCAL | FS_AT_ONCE | FS_ORDERS, 65535 },
-	{ XFS_SUPER_MAGIC, FS_LOCAL | FS_AT_ONCE | FS_ORDERS, 0 },
+	{ MAGIC_EXT, FS_LOCAL | FS_AT_ONCE, 0 }, /* FS_ORDERS with a journal; FS_HOLES and FS_EXTENTS: of a file */
+	{ MAGIC_BTRFS, FS_LOCAL | FS_AT_ONCE | FS_ORDERS | FS_HOLES | FS_EXTENTS, 65535 },
+	{ XFS_SUPER_MAGIC, FS_LOCAL | FS_AT_ONCE | FS_ORDERS | FS_HOLES | FS_EXTENTS, 0 },
 	/* no data survives a reboot, and a sync does nothing; links are limited by memory only */
-	{ TMPFS_MAGIC, FS_LOCAL | FS_AT_ONCE | FS_ORDERS | FS_MEMORY, INT32_MAX },
+	{ TMPFS_MAGIC, FS_LOCAL | FS_AT_ONCE | FS_ORDERS | FS_MEMORY | FS_HOLES, INT32_MAX },
 	{ MAGIC_RAMFS, FS_AT_ONCE | FS_ORDERS | FS_MEMORY, 0 },
 	{ MAGIC_F2FS, FS_AT_ONCE | FS_ORDERS, 0 },
 	{ MAGIC_VFAT, FS_FAT, 1 },
@@ -293,4 +300,25 @@ void fs_limits_find_file(int fd, struct fs_limits *ret)
 		find_device(fd, ret);
 	else
 		fs_limits_find(fd, false, ret);
+}
+
+static bool has_extents(int fd)
+{
+	int flags;
+
+	return !ioctl(fd, FS_IOC_GETFLAGS, &flags) && flags & FS_EXTENT_FL;
+}
+
+void fs_space_find(int fd, struct fs_space *ret)
+{
+	struct statfs fs = { 0 };
+	const struct fs_type *type = find_type(0);
+	struct stat st;
+	bool ext;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && !fstatfs(fd, &fs))
+		type = find_type((long)fs.f_type);
+	ext = type->magic == MAGIC_EXT && has_extents(fd);
+	ret->tells_holes = ext || type->flags & FS_HOLES;
+	ret->converts = ext || type->flags & FS_EXTENTS;
 }

@@ -46,6 +46,15 @@ struct fs_limits {
  */
 void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
 
+/* What the file system of a file does with space. False if that is not known. */
+struct fs_space {
+	bool tells_holes; /* lseek() finds data that is not on disk yet, too */
+	bool converts;	  /* FALLOC_FL_ZERO_RANGE converts extents, and writes no data */
+};
+
+/** fs_space_find - determines it for the file of @fd; all false if it is no regular file */
+void fs_space_find(int fd, struct fs_space *ret);
+
 /** fs_limits_find_file - determines what the limits say about the contents of one file
  * @fd: of a regular file, or of a block device, which is not in the file system that has its name
  */

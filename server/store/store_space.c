@@ -15,7 +15,8 @@
  *            dirty page. It returns EBUSY, and the pages are written back first.
  *            DISCARD and ZERO are done in strides, each a job of its own, so that other clients get the worker in
  *            between. Strides end at multiples of STORE_STRIDE in the file. A stable one syncs after the last stride.
- *            EXTENTS asks lseek(). It moves the descriptor's offset, which nothing else uses.
+ *            EXTENTS asks lseek(), on file systems that are known to tell the truth (fs_limits.c); a device, and any
+ *            other, is all data. lseek() moves the descriptor's offset, which nothing else uses.
  * Memory:    None, except zeroes.
  * Threads:   Submit and done on the reactor, run_*() on a worker, also for files in memory: a range takes long even
  *            there. Finding capabilities on a worker.
@@ -27,12 +28,11 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <linux/fs.h>
-#include <linux/magic.h>
 
+#include "fs_limits.h"
 #include "store_file.h"
 
 #define ZEROES (64u << 10)
@@ -227,11 +227,17 @@ static void next_extent(struct store_io *io)
 static void run_extents(struct worker_job *job)
 {
 	struct store_io *io = container_of(job, struct store_io, job);
+	struct fs_space space;
 
 	io->extents->n = 0;
 	io->res = check_range(io);
 	if (io->res)
 		return;
+	fs_space_find(io->file->fd, &space);
+	if (!space.tells_holes) {
+		store_space_all_data(io);
+		return;
+	}
 	while (io->head < io->bytes && io->extents->n < STORE_EXTENTS_MAX)
 		next_extent(io);
 	io->res = (int32_t)io->head;
@@ -264,17 +270,6 @@ int store_space_submit(struct store *s, struct store_io *io)
 
 /* ---- capabilities ------------------------------------------------------------------------- */
 
-static bool is_type(int fd, const long *magics, size_t n)
-{
-	struct statfs fs;
-
-	for (size_t i = 0; i < n && !fstatfs(fd, &fs); i++) {
-		if ((long)fs.f_type == magics[i])
-			return true;
-	}
-	return false;
-}
-
 /* Punches a hole behind the end of the file, where no contents are. At most that releases space which was allocated
  * there in advance, to no effect on any reader. A file system that cannot punch holes refuses it. */
 static bool can_punch(int fd, uint64_t size)
@@ -282,26 +277,6 @@ static bool can_punch(int fd, uint64_t size)
 	uint64_t off = size - size % STORE_STRIDE + STORE_STRIDE;
 
 	return off <= INT64_MAX - DATA_ALIGN && !change(fd, PUNCH, off, DATA_ALIGN);
-}
-
-/* No range can be tried without allocating space: file systems are known that convert extents. ext has them, or an
- * older format. */
-static bool can_zero(int fd)
-{
-	static const long always[] = { XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC }, ext[] = { EXT4_SUPER_MAGIC };
-	int flags;
-
-	return is_type(fd, always, ARRAY_SIZE(always)) ||
-	       (is_type(fd, ext, ARRAY_SIZE(ext)) && !ioctl(fd, FS_IOC_GETFLAGS, &flags) && flags & FS_EXTENT_FL);
-}
-
-/* Where a file system does not tell, Linux says that the only hole is at the end. */
-static bool has_holes(int fd, uint64_t size)
-{
-	static const long tell[] = { XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC };
-	off_t hole = lseek(fd, 0, SEEK_HOLE);
-
-	return (hole >= 0 && (uint64_t)hole < size) || is_type(fd, tell, ARRAY_SIZE(tell));
 }
 
 static bool has_limit(dev_t dev, const char *name)
@@ -320,6 +295,7 @@ static void find_device_caps(const struct store_file *f, dev_t dev, struct store
 
 void store_caps_find(const struct store_file *f, struct store_caps *ret)
 {
+	struct fs_space space;
 	struct stat st;
 	uint64_t size;
 
@@ -330,7 +306,9 @@ void store_caps_find(const struct store_file *f, struct store_caps *ret)
 		find_device_caps(f, st.st_rdev, ret);
 		return;
 	}
-	ret->extents = has_holes(f->fd, size);
+	fs_space_find(f->fd, &space);
+	ret->extents = space.tells_holes;
 	ret->discard = ret->fast_zero = f->writable && can_punch(f->fd, size);
-	ret->fast_keep = ret->fast_zero && can_zero(f->fd);
+	/* not tried: a range that is converted gets space */
+	ret->fast_keep = ret->fast_zero && space.converts;
 }

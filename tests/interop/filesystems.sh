@@ -106,6 +106,15 @@ direct() { # NAME DIR [any]
 	fi
 }
 
+# holes, zeroes and extents, beside a model
+space() { # NAME DIR
+	if [ -x "$space" ]; then
+		ok "$1: space" env TMPDIR="$2" timeout 120 "$space"
+	else
+		echo "SKIP: $1: no $space here (make interop-tools)"
+	fi
+}
+
 # access times are what they would be without leatd
 atimes() { # NAME DIR
 	if [ -x "$atimes" ]; then
@@ -118,6 +127,7 @@ atimes() { # NAME DIR
 atimes=$O/tests/flow/test_server_atime
 limits=$O/tests/unit/test_fs_limits
 direct=$O/tests/unit/test_store_aio
+space=$O/tests/unit/test_store_space
 mkdir "$work/disk" "$work/over" "$work/memory"
 for kind in ext4 xfs btrfs; do
 	section "$kind"
@@ -129,6 +139,7 @@ for kind in ext4 xfs btrfs; do
 	fs=$work/disk
 	limits "$kind" "$fs" yes
 	direct "$kind" "$fs" "$([ "$kind" = ext4 ] || echo any)"
+	space "$kind" "$fs"
 	atimes "$kind" "$fs"
 	try "$kind"
 
@@ -139,6 +150,7 @@ for kind in ext4 xfs btrfs; do
 		fs=$work/over
 		limits "overlayfs on $kind" "$fs" no
 		direct "overlayfs on $kind" "$fs" any
+		space "overlayfs on $kind" "$fs"
 		atimes "overlayfs on $kind" "$fs"
 		try "overlayfs on $kind"
 		umount "$work/over"
@@ -157,12 +169,14 @@ fi
 if image ext3 64 mkfs.ext4 -q -b 1024 -O '^extents,^64bit,^metadata_csum'; then
 	limits 'ext4, blocks of 1024 without extents' "$work/disk" yes
 	direct 'ext4, blocks of 1024 without extents' "$work/disk" any
+	space 'ext4, blocks of 1024 without extents' "$work/disk"
 	atimes 'ext4, blocks of 1024 without extents' "$work/disk"
 	umount "$work/disk"
 fi
 if image vfat 32 mkfs.vfat; then
 	limits vfat "$work/disk" no
 	direct vfat "$work/disk" any
+	space vfat "$work/disk"
 	umount "$work/disk"
 fi
 

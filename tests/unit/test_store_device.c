@@ -49,6 +49,13 @@ static int open_device(int flags)
 	return fd;
 }
 
+static bool limit_of(const char *name)
+{
+	uint64_t n = 0;
+
+	return store_device_limit((dev_t)g.file.dev, name, &n) && n;
+}
+
 static void begin_held(const char *options, bool by_another)
 {
 	uint64_t dev, ino;
@@ -65,6 +72,7 @@ static void begin_held(const char *options, bool by_another)
 	assert_int_equal(store_file_identify(g.file.fd, &dev, &ino), 0);
 	g.file.dev = g.exp.volume.dev = dev;
 	g.file.ino = g.exp.volume.ino = ino;
+	can_really = limit_of("discard_max_bytes") ? CAN_BOTH : CAN_ZERO;
 	forget_calls();
 }
 
@@ -120,13 +128,6 @@ static void facts(void **state)
 	assert_false(g.file.sets_atime || g.file.no_nowait_read);
 	assert_true(fcntl(g.file.fd, F_GETFL) & O_NOATIME);
 	end();
-}
-
-static bool limit_of(const char *name)
-{
-	uint64_t n = 0;
-
-	return store_device_limit((dev_t)g.file.dev, name, &n) && n;
 }
 
 static void capabilities(void **state)

@@ -37,6 +37,7 @@ static pthread_t reactor;
 
 /* ---- a file system that can do what the test says ---- */
 
+static unsigned can_really = CAN_BOTH; /* the real one */
 static unsigned can = CAN_BOTH;
 static int refusal = EOPNOTSUPP; /* what it says to the rest */
 static bool pretends;		 /* does nothing, at once */
@@ -69,6 +70,11 @@ int __wrap_fallocate(int fd, int mode, off_t off, off_t len)
 		return 0;
 	busy_seen += errno == EBUSY;
 	return -1;
+}
+
+static inline bool can_punch_now(void)
+{
+	return can & can_really & CAN_PUNCH;
 }
 
 static void forget_calls(void)
@@ -187,6 +193,24 @@ static void model_compare(void)
 	}
 }
 
+/* What is said to read as zeroes does, also if it is not on disk yet. */
+static void model_extents(void)
+{
+	static struct store_extents x;
+	uint32_t from = pick_place(), to = pick_place(), at = from;
+
+	if (from >= to)
+		return;
+	assert_int_equal(extents(from, to - from, &x), to - from);
+	for (unsigned i = 0; i < x.n; i++) {
+		for (uint64_t k = 0; k < x.v[i].length; k++, at++) {
+			if (x.v[i].kind != STORE_DATA_EXTENT && !model.undefined[at] && model.is[at])
+				fail_msg("byte %u is %02x and said to be in a hole", at, model.is[at]);
+		}
+	}
+	assert_int_equal(at, to);
+}
+
 static void model_step(void)
 {
 	uint32_t from = pick_place(), to = pick_place(), bytes = to - from;
@@ -205,7 +229,7 @@ static void model_step(void)
 	} else {
 		int32_t res = discard(from, bytes);
 
-		if (res != (int32_t)bytes && (res != -EOPNOTSUPP || can & CAN_PUNCH))
+		if (res != (int32_t)bytes && (res != -EOPNOTSUPP || can_punch_now()))
 			fail_msg("DISCARD [%u, %u): %d", from, to, res);
 		if (res == -EOPNOTSUPP)
 			return;
@@ -220,6 +244,7 @@ static inline void model_run(uint32_t size, uint32_t unit, unsigned steps)
 	char path[64];
 	const char *env = getenv("SPACE_SEED");
 
+	forget_calls();
 	memset(&model, 0, sizeof(model));
 	model.size = size;
 	model.unit = unit;
@@ -237,6 +262,7 @@ static inline void model_run(uint32_t size, uint32_t unit, unsigned steps)
 	for (unsigned i = 0; i < steps; i++) {
 		model_step();
 		model_compare();
+		model_extents();
 	}
 	if (model.direct_fd >= 0)
 		close(model.direct_fd);
