@@ -198,6 +198,11 @@ static int sync_fd(const struct fh_obj *o, int fd)
 	return err;
 }
 
+int vfs_write_back(const struct fh_obj *o, int fd)
+{
+	return vfs_after(sync_fd(o, fd));
+}
+
 /* The kernel reports a loss of data once, to the first caller of fsync(). The clients that wrote the data learn of it
  * by the write verifier. */
 int vfs_sync_fd(const struct fh_obj *o, int fd)

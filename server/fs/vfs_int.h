@@ -34,6 +34,9 @@ int must_check vfs_reopen(int path_fd, int flags);
  */
 int must_check vfs_sync_fd(const struct fh_obj *o, int fd);
 
+/** vfs_write_back - as vfs_sync_fd(), also in an async export: for calls whose results depend on it */
+int must_check vfs_write_back(const struct fh_obj *o, int fd);
+
 /** vfs_sync - writes attributes, and names of a directory, to disk; does nothing in an async export
  *
  * Concurrent syncs of one directory are shared.

@@ -11,8 +11,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <linux/fs.h>
 
 #include <cmocka.h>
 
@@ -52,6 +55,17 @@ int __wrap_fallocate(int fd, int mode, off_t off, off_t len)
 }
 
 /* ---- calls ---- */
+
+static atomic_uint syncs;
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd)
+{
+	syncs++;
+	return __real_fsync(fd);
+}
 
 static nfsstat3 allocate(struct nfs_peer *p, const struct nfs_fh *fh, uint32_t change, uint64_t off, uint64_t len)
 {
@@ -116,6 +130,41 @@ static void limits(void **state)
 	f.len = 1;
 	assert_int_equal(allocate(p, &f, SPACE_ALLOCATE, 0, 1), NFS3ERR_BADHANDLE);
 	assert_int_equal(seek(p, &f, 0, true, &at), NFS3ERR_BADHANDLE);
+}
+
+/* Some file systems have a hole where data is that is not on disk yet: it is written back first. */
+static void data_not_on_disk(void **state)
+{
+	struct nfs_peer *p = *state;
+	const uint64_t place = MIB / 2;
+	struct nfs_fh f;
+	uint64_t at;
+	int fd, flags;
+
+	make(p, &f);
+	syncs = 0;
+	assert_int_equal(seek(p, &f, 0, false, &at), NFS3ERR_NXIO);
+	fd = open(tmp_dir_path(&p->dir, "e0/f"), O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) || !(flags & FS_EXTENT_FL)) {
+		close(fd);
+		print_message("no ext4 below TMPDIR\n");
+		skip();
+	}
+	assert_int_equal(syncs, 0); /* it is known to tell the truth */
+	flags &= ~FS_EXTENT_FL;
+	assert_int_equal(ioctl(fd, FS_IOC_SETFLAGS, &flags), 0);
+	assert_int_equal(ftruncate(fd, MIB), 0);
+	syncs = 0;
+	assert_int_equal(seek(p, &f, 0, false, &at), NFS3ERR_NXIO);
+	assert_int_equal(syncs, 1);
+	assert_int_equal(pwrite(fd, "text", 4, (off_t)place), 4);
+	assert_int_equal(seek(p, &f, 0, false, &at), NFS3_OK);
+	assert_int_equal(at, place);
+	assert_int_equal(pwrite(fd, "text", 4, 0), 4);
+	assert_int_equal(seek(p, &f, 0, true, &at), NFS3_OK);
+	assert_true(at >= 4 && at < place);
+	close(fd);
 }
 
 /* What one call may ask for. */
@@ -262,6 +311,7 @@ int main(void)
 	}
 	const struct CMUnitTest tests[] = {
 		BOTH(limits),
+		BOTH(data_not_on_disk),
 		BOTH(long_ranges),
 		cmocka_unit_test(many_at_once),
 		BOTH(read_only),
