@@ -7,8 +7,9 @@
  *            killed loses nothing: the page cache is the kernel's. But a sync that was in progress may have failed
  *            unheard, and a machine that went down has lost what was not synced. So the next process keeps the
  *            verifier only if it runs under the same boot of the kernel, and all syncs that had begun have ended.
- *            "block-NAME.holders" is text: a new file is written, synced and renamed. The page is locked: two
- *            leatds never use the files of one volume.
+ *            "block-NAME.holders" is text that ends with a sum of it: a new file is written, synced and renamed. A
+ *            damaged one is an error, since a changed digit could admit an attachment that has ended. The page is
+ *            locked: two leatds never use the files of one volume.
  * Memory:    The page, and the text while it is written or read.
  * Threads:   The page: any. Saving: one at a time, as ATTACH and DETACH of a volume are.
  * Errors:    Returned.
@@ -32,6 +33,7 @@
 #include "base/opt.h"
 #include "block_attach.h"
 #include "block_conf.h"
+#include "siphash.h"
 
 #define PAGE_BYTES 4096u
 #define MAGIC UINT64_C(0x6c656174626c6b31) /* "leatblk1" */
@@ -39,6 +41,8 @@
 #define BOOT_BYTES 40u
 #define TEXT_MAX ((size_t)1 << 20) /* BLOCK_HOLDERS_MAX lines of less than 512 bytes fit */
 #define LINE_FIELDS 9
+#define VOLUME_FIELDS 4
+#define END_BYTES 21u
 
 /* The numbers are this machine's: a page of another one has another boot id. */
 struct page {
@@ -196,10 +200,18 @@ void block_state_sync_ended(struct block_state *s)
 
 /* ---- holders ------------------------------------------------------------------------------ */
 
-static int print_holders(const struct block_state *s, struct block_volume *v, FILE *f)
+/* The last line: a sum of all before it. */
+static void print_end(const char *text, size_t n, char ret[END_BYTES + 1])
+{
+	static const struct siphash_key no_secret;
+
+	(void)snprintf(ret, END_BYTES + 1, "end\t%016" PRIx64 "\n", siphash(&no_secret, text, n));
+}
+
+static void print_holders(const struct block_state *s, struct block_volume *v, FILE *f)
 {
 	pthread_mutex_lock(&v->lock);
-	fprintf(f, HOLDERS_MAGIC "\n%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", s->id, v->generations, v->numbers);
+	fprintf(f, HOLDERS_MAGIC "\nvolume\t%" PRIx64 "\t%" PRIu64 "\t%" PRIu64 "\n", s->id, v->generations, v->numbers);
 	list_for_each(node, &v->holders) {
 		const struct block_attachment *a = list_entry(node, struct block_attachment, link);
 
@@ -207,37 +219,63 @@ static int print_holders(const struct block_state *s, struct block_volume *v, FI
 			a->generation, a->instance, a->since, a->rdonly, a->name, a->app, a->peer);
 	}
 	pthread_mutex_unlock(&v->lock);
-	fputs("end\n", f);
-	return fflush(f) || ferror(f) ? -EIO : 0;
 }
 
-static int write_file(const struct block_state *s, struct block_volume *v, const char *file)
+/* In memory, since reactors wait for the lock of the volume. Return: 0, and the caller frees @ret_text; -ENOMEM */
+static int make_text(const struct block_state *s, struct block_volume *v, char **ret_text, size_t *ret_bytes)
 {
-	int fd = openat(s->dir_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), err;
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	char end[END_BYTES + 1];
+	FILE *f = open_memstream(ret_text, ret_bytes);
+	bool failed;
 
-	if (!f) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
+	if (!f)
+		return -ENOMEM;
+	print_holders(s, v, f);
+	failed = fflush(f);
+	if (!failed) {
+		print_end(*ret_text, *ret_bytes, end);
+		fputs(end, f);
 	}
-	err = print_holders(s, v, f);
+	failed |= ferror(f) != 0;
+	if (fclose(f) || failed) {
+		free(*ret_text);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int write_file(const struct block_state *s, const char *file, const char *text, size_t bytes)
+{
+	int fd = openat(s->dir_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (size_t at = 0; at < bytes && !err;) {
+		ssize_t n = write(fd, text + at, bytes - at);
+
+		err = n < 0 ? -errno : 0;
+		at += n < 0 ? 0 : (size_t)n;
+	}
 	if (!err && fsync(fd))
 		err = -errno;
-	if (fclose(f) && !err)
+	if (close(fd) && !err)
 		err = -errno;
 	return err;
 }
 
 int block_state_save(struct block_state *s, struct block_volume *v)
 {
-	char file[BLOCK_NAME_MAX + 24], new[BLOCK_NAME_MAX + 24];
-	int err;
+	char file[BLOCK_NAME_MAX + 24], new[BLOCK_NAME_MAX + 24], *text;
+	size_t bytes;
+	int err = make_text(s, v, &text, &bytes);
+
+	if (err)
+		return err;
 
 	(void)snprintf(file, sizeof(file), "block-%s.holders", s->name);
 	(void)snprintf(new, sizeof(new), "block-%s.holders.new", s->name);
-	err = write_file(s, v, new);
+	err = write_file(s, new, text, bytes);
+	free(text);
 	if (!err && renameat(s->dir_fd, new, s->dir_fd, file))
 		err = -errno;
 	if (!err && fsync(s->dir_fd))
@@ -288,7 +326,7 @@ static int parse_holder(char *line, struct block_volume *v)
 	    !parse_number(f[5], 10, &rdonly) || rdonly > 1 || !copy_text(a->name, sizeof(a->name), f[6]) ||
 	    !copy_text(a->app, sizeof(a->app), f[7]) || !copy_text(a->peer, sizeof(a->peer), f[8]) ||
 	    !block_conf_name_ok(a->name) || block_find(v, a->name) || block_find_number(v, a->number) ||
-	    a->generation > v->generations || a->number > v->numbers) {
+	    a->generation > v->generations || !a->number || a->number > v->numbers) {
 		free(a);
 		return -EINVAL;
 	}
@@ -297,32 +335,45 @@ static int parse_holder(char *line, struct block_volume *v)
 	return 0;
 }
 
-/* Return: 0; -ENOENT: of another volume; -EINVAL; -ENOMEM */
-static int parse_holders(const struct block_state *s, char *text, struct block_volume *v)
+/* Return: 0; -ENOENT: of another volume; -EINVAL */
+static int parse_volume(const struct block_state *s, char *line, struct block_volume *v)
 {
-	char *line, *save = NULL;
-	uint64_t id;
+	uint64_t id, generations, numbers;
+	char *f[VOLUME_FIELDS];
+
+	if (!line || !split_line(line, f, VOLUME_FIELDS) || strcmp(f[0], "volume") || !parse_number(f[1], 16, &id) ||
+	    !parse_number(f[2], 10, &generations) || !parse_number(f[3], 10, &numbers))
+		return -EINVAL;
+	if (id != s->id)
+		return -ENOENT;
+	v->generations = generations;
+	v->numbers = numbers;
+	return 0;
+}
+
+/* Return: 0; -ENOENT: of another volume; -EINVAL; -ENOMEM */
+static int parse_holders(const struct block_state *s, char *text, size_t bytes, struct block_volume *v)
+{
+	char *line, *save = NULL, end[END_BYTES + 1];
 	int err;
 
+	if (bytes < END_BYTES)
+		return -EINVAL;
+	bytes -= END_BYTES;
+	print_end(text, bytes, end);
+	if (memcmp(text + bytes, end, END_BYTES))
+		return -EINVAL;
+	text[bytes] = '\0';
 	line = strtok_r(text, "\n", &save);
 	if (!line || strcmp(line, HOLDERS_MAGIC))
 		return -EINVAL;
-	line = strtok_r(NULL, "\n", &save);
-	if (!line || sscanf(line, "%" SCNx64 " %" SCNu64 " %" SCNu64, &id, &v->generations, &v->numbers) != 3)
-		return -EINVAL;
-	if (id != s->id) {
-		v->generations = v->numbers = 0;
-		return -ENOENT;
-	}
-	while ((line = strtok_r(NULL, "\n", &save)) && strcmp(line, "end")) {
+	err = parse_volume(s, strtok_r(NULL, "\n", &save), v);
+	while (!err && (line = strtok_r(NULL, "\n", &save)))
 		err = parse_holder(line, v);
-		if (err)
-			return err;
-	}
-	return line && !strtok_r(NULL, "\n", &save) ? 0 : -EINVAL;
+	return err;
 }
 
-static int read_text(int fd, char **ret)
+static int read_text(int fd, char **ret, size_t *ret_bytes)
 {
 	char *text = malloc(TEXT_MAX + 1);
 	size_t n = 0;
@@ -338,21 +389,23 @@ static int read_text(int fd, char **ret)
 	}
 	text[n] = '\0';
 	*ret = text;
+	*ret_bytes = n;
 	return 0;
 }
 
 int block_state_load(struct block_state *s, struct block_volume *v)
 {
 	char file[BLOCK_NAME_MAX + 24], *text = NULL;
+	size_t bytes = 0;
 	int fd, err;
 
 	(void)snprintf(file, sizeof(file), "block-%s.holders", s->name);
 	fd = openat(s->dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	err = read_text(fd, &text);
+	err = read_text(fd, &text, &bytes);
 	if (!err)
-		err = parse_holders(s, text, v);
+		err = parse_holders(s, text, bytes, v);
 	free(text);
 	close(fd);
 	return err == -ENOENT ? 0 : err;
