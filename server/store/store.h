@@ -22,7 +22,8 @@
  *   stays one only until the next write; DATA may be zeroes.
  * DISCARD and ZERO run on workers in strides of at most STORE_STRIDE bytes, and between two of them the worker serves
  * others. So no stride holds a worker, or a lock of the file system, for longer than it takes to write that many
- * zeroes. How many of these operations are in progress at once is the caller's to bound (client_begin_long()).
+ * zeroes. In a queue (store_queue.h) an operation keeps its slot for all its strides. How many of these operations are
+ * in progress at once is the caller's to bound (client_begin_long()).
  */
 #ifndef LEAT_SERVER_STORE_H
 #define LEAT_SERVER_STORE_H

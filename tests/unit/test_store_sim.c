@@ -64,7 +64,7 @@ static bool ended;
 
 /* ---- the clock ---- */
 
-static uint64_t now_ns = NS_PER_S;
+static _Atomic uint64_t now_ns = NS_PER_S; /* workers read it */
 static uint64_t alarms[64]; /* by descriptor; 0: none */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
