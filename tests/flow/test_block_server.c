@@ -9,12 +9,14 @@
 #include <fcntl.h>
 #include <semaphore.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -295,7 +297,7 @@ static void take_over(void **state)
 	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, "other"), BLOCK_ERR_NOENT);
 	hold_writes();
 	memset(mem, 1, 4096);
-	block_write_begin_at(&a, &old, 0, mem, 4096);
+	block_write_begin_at(&a, &old, 0, mem, 4096, false);
 	wait_held(1);
 	block_begin(&b, &attach, BLOCKPROC_ATTACH, NULL, 0);
 	/* from when on the ATTACH waits, nothing of the old holder begins */
@@ -331,7 +333,7 @@ static void take_over_in_vain(void **state)
 	block_connect(&b, 2, 0);
 	assert_int_equal(block_attach(&a, "vol", "first", 0, NULL), BLOCK_OK);
 	hold_writes();
-	block_write_begin_at(&a, &old, 0, data, 4096);
+	block_write_begin_at(&a, &old, 0, data, 4096, false);
 	wait_held(1);
 	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, NULL), BLOCK_ERR_TIMEDOUT);
 	assert_int_equal(block_read(&a, 0, mem, 512), BLOCK_ERR_FENCED);
@@ -425,7 +427,7 @@ static void again(void **state)
 	block_connect(&b, 2, 0);
 	assert_int_equal(block_attach(&a, "vol", "me", 0, NULL), BLOCK_OK);
 	hold_writes();
-	block_write_begin_at(&a, &old, 0, data, 4096);
+	block_write_begin_at(&a, &old, 0, data, 4096, false);
 	wait_held(1);
 	let_writes_go(1);
 	assert_int_equal(block_attach(&b, "vol", "me", 0, NULL), BLOCK_OK);
@@ -489,15 +491,15 @@ static void late_copy(void **state)
 	assert_int_equal(block_attach(&a, "vol", "me", 0, NULL), BLOCK_OK);
 	waits_before = server_counters(block_rig.srv, "block_lane_waits");
 	hold_writes();
-	block_write_begin_at(&a, &old, 0, one, 4096);
+	block_write_begin_at(&a, &old, 0, one, 4096, false);
 	wait_held(1);
 	block_reconnect(&a, &before);
-	block_write_begin_at(&a, &copy, 0, one, 4096);
+	block_write_begin_at(&a, &copy, 0, one, 4096, false);
 	block_run_until(has_waited, NULL);
 	assert_int_equal(atomic_load(&held), 1); /* the copy has not begun */
 	let_writes_go(1);
 	assert_int_equal(block_end(&copy), BLOCK_OK);
-	block_write_begin_at(&a, &newer, 0, two, 4096);
+	block_write_begin_at(&a, &newer, 0, two, 4096, false);
 	assert_int_equal(block_end(&newer), BLOCK_OK);
 	see_file("a", 0, 2);
 	/* a copy that arrives now, by an older connection */
@@ -513,6 +515,100 @@ static void late_copy(void **state)
 	assert_true(server_counters(block_rig.srv, "block_old_lanes") >= 2);
 	block_close(&before);
 	block_close(&a);
+	block_rig_stop();
+}
+
+/* The same with WRITEs that wait for buffers, or for their turn, when the newer connection comes. */
+static void late_copies_without_buffers(void **state)
+{
+	static struct block_rig_call old[16];
+	struct block_rig_call newer;
+	struct block_client a, before;
+	static uint8_t one[1 << 20];
+
+	(void)state;
+	memset(one, 1, sizeof(one));
+	memset(mem, 2, sizeof(mem));
+	block_rig_pinned = 4 << 20;
+	start("vol=a," PLAIN);
+	block_connect(&a, 1, 0);
+	assert_int_equal(block_attach(&a, "vol", "me", 0, NULL), BLOCK_OK);
+	waits_before = server_counters(block_rig.srv, "block_lane_waits");
+	hold_writes();
+	for (unsigned i = 0; i < ARRAY_SIZE(old); i++)
+		block_write_begin_at(&a, &old[i], 0, one, sizeof(one), false);
+	wait_held(1);
+	block_reconnect(&a, &before);
+	block_write_begin_at(&a, &newer, 0, mem, 4096, false);
+	block_run_until(has_waited, NULL);
+	rpcrdma_clnt_destroy(before.clnt);
+	let_writes_go((int)ARRAY_SIZE(old));
+	assert_int_equal(block_end(&newer), BLOCK_OK);
+	see_file("a", 0, 2);
+	block_rig_restart(NULL); /* it completes all requests first */
+	see_file("a", 0, 2);
+	while (sem_trywait(&let_go) == 0)
+		;
+	block_close(&a);
+	block_rig_stop();
+	block_rig_pinned = 0;
+}
+
+/* ---- a holder that is frozen ---- */
+
+/* The holder: writes until it may not. */
+static void hold_until_fenced(const int ready[2])
+{
+	struct block_client c;
+	block_status status;
+	char byte;
+
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		_exit(1);
+	block_rig_dial();
+	block_connect(&c, 1, 0);
+	if (block_attach(&c, "vol", "first", 0, NULL) != BLOCK_OK)
+		_exit(1);
+	memset(mem, 1, 4096);
+	do
+		status = block_write(&c, 0, mem, 4096, false);
+	while (status == BLOCK_OK);
+	_exit(status == BLOCK_ERR_FENCED ? 0 : 1);
+}
+
+static void frozen_holder(void **state)
+{
+	struct block_client b;
+	uint8_t byte = 0;
+	int ready[2], status, fd;
+	pid_t pid;
+
+	(void)state;
+	block_rig_make_dir();
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid)
+		hold_until_fenced(ready);
+	start("vol=a," PLAIN);
+	assert_int_equal(write(ready[1], "", 1), 1);
+	fd = block_rig_open("a");
+	while (byte != 1)
+		assert_int_equal(pread(fd, &byte, 1, 0), 1);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	block_connect(&b, 2, 0);
+	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, NULL), BLOCK_OK);
+	memset(mem, 2, 4096);
+	assert_int_equal(block_write(&b, 0, mem, 4096, false), BLOCK_OK);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	see_file("a", 0, 2);
+	close(fd);
+	close(ready[0]);
+	close(ready[1]);
+	block_close(&b);
 	block_rig_stop();
 }
 
@@ -651,6 +747,7 @@ int main(void)
 		cmocka_unit_test(one_holder), cmocka_unit_test(take_over), cmocka_unit_test(take_over_in_vain),
 		cmocka_unit_test(who_may_take_over), cmocka_unit_test(silent_holder), cmocka_unit_test(many_holders),
 		cmocka_unit_test(again), cmocka_unit_test(outlives_the_server), cmocka_unit_test(late_copy),
+		cmocka_unit_test(late_copies_without_buffers), cmocka_unit_test(frozen_holder),
 		cmocka_unit_test(bad_lanes), cmocka_unit_test(keeps_others_out), cmocka_unit_test(reloads),
 		cmocka_unit_test(lists), cmocka_unit_test(other_users),
 	};

@@ -10,7 +10,10 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -27,14 +30,34 @@ static uint8_t data[65536];
 
 static atomic_int syncs, fail_next; /* seen, and those that fail */
 
+/* Shared with a child that is the server */
+static struct shared {
+	_Atomic int stop; /* syncs that stop there: before they begin (1), or when they have ended (2) */
+	_Atomic int there; /* number of those that have come there */
+} *shared;
+
+static void stop_at(int place)
+{
+	if (atomic_load(&shared->stop) != place)
+		return;
+	atomic_fetch_add(&shared->there, 1);
+	for (;;)
+		pause();
+}
+
 static int counted(int (*sync)(int fd), int fd)
 {
+	int rc;
+
 	atomic_fetch_add(&syncs, 1);
+	stop_at(1);
 	if (atomic_load(&fail_next) && atomic_fetch_sub(&fail_next, 1) > 0) {
 		errno = EIO;
 		return -1;
 	}
-	return sync(fd);
+	rc = sync(fd);
+	stop_at(2);
+	return rc;
 }
 
 int __real_fsync(int fd);
@@ -168,6 +191,54 @@ static void restarts(void **state)
 	block_rig_stop();
 }
 
+static bool is_there(void *arg)
+{
+	(void)arg;
+	return atomic_load(&shared->there) > 0;
+}
+
+/* @stop: where a FLUSH is when the server is killed; 0: none is in progress. Return: has the verifier changed? */
+static bool changes_when_killed(int stop)
+{
+	pid_t pid = block_rig_start_child((const char *const[]){ "vol=a", NULL });
+	struct block_rig_call flush = { .args.at.at = { .handle = "" } };
+	struct block_client c;
+	uint64_t verf;
+
+	block_connect(&c, 1, 0);
+	assert_int_equal(block_attach(&c, "vol", "me", 0, NULL), BLOCK_OK);
+	assert_int_equal(block_write(&c, 0, data, 4096, false), BLOCK_OK);
+	verf = c.verf;
+	atomic_store(&shared->there, 0);
+	atomic_store(&shared->stop, stop);
+	if (stop) {
+		block_begin(&c, &flush, BLOCKPROC_FLUSH, NULL, 0);
+		block_run_until(is_there, NULL);
+	} else {
+		assert_int_equal(block_flush(&c), BLOCK_OK);
+	}
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	atomic_store(&shared->stop, 0);
+	rpcrdma_clnt_destroy(c.clnt);
+	c.lane.incarnation++;
+	block_rig_restart(NULL);
+	block_connect_lane(&c);
+	assert_int_equal(block_write(&c, 0, data, 4096, false), BLOCK_OK);
+	block_close(&c);
+	block_rig_stop();
+	return c.verf != verf;
+}
+
+/* The kernel reports a failed sync once: to a process that may not live to hear it. */
+static void killed(void **state)
+{
+	(void)state;
+	assert_false(changes_when_killed(0));
+	assert_true(changes_when_killed(1));
+	assert_true(changes_when_killed(2));
+}
+
 /* Data in the page cache needs the kernel, which survives; but the promise is made for direct writes only. */
 static void restarts_cached(void **state)
 {
@@ -226,8 +297,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(syncs_are_done), cmocka_unit_test(failed_flush),	cmocka_unit_test(restarts),
-		cmocka_unit_test(restarts_cached), cmocka_unit_test(restarts_stateless), cmocka_unit_test(damaged_state),
+		cmocka_unit_test(killed),	  cmocka_unit_test(restarts_cached), cmocka_unit_test(restarts_stateless), cmocka_unit_test(damaged_state),
 	};
 
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	return cmocka_run_group_tests_name("block sync", tests, NULL, NULL);
 }

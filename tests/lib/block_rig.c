@@ -10,10 +10,12 @@
  */
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -28,6 +30,7 @@
 
 const char *block_rig_url, *block_rig_capture;
 bool block_rig_stateless;
+size_t block_rig_pinned;
 struct block_rig block_rig;
 
 static struct rpcrdma_addr addr;
@@ -75,6 +78,8 @@ static struct conf *make_conf(const char *const specs[])
 	assert_int_equal(rpcrdma_addr_parse(block_rig_url ? block_rig_url : url, &conf->listen[0]), 0);
 	conf->nlisten = 1;
 	conf->reactors = 2;
+	if (block_rig_pinned)
+		conf->pinned_max = block_rig_pinned;
 	if (!block_rig_stateless)
 		conf->state_dir = strdup(tmp_dir_path(&block_rig.dir, "state"));
 	conf->capture = block_rig_capture ? strdup(block_rig_capture) : NULL;
@@ -100,15 +105,68 @@ static int start_server(const char *const specs[])
 	return err;
 }
 
-int block_rig_start(const char *const specs[])
+void block_rig_make_dir(void)
 {
+	if (block_rig.dir.path[0])
+		return;
 	tmp_dir_create(&block_rig.dir);
 	make_file("a");
 	make_file("b");
 	log_state.level = LOG_LEVEL_ERR;
+}
+
+static void make_engine(void)
+{
 	assert_int_equal(rpcrdma_domain_create(NULL, &block_rig.domain), 0);
 	assert_int_equal(rpcrdma_engine_create(block_rig.domain, NULL, &block_rig.engine), 0);
+}
+
+int block_rig_start(const char *const specs[])
+{
+	block_rig_make_dir();
+	make_engine();
 	return start_server(specs);
+}
+
+void block_rig_dial(void)
+{
+	char url[300];
+
+	make_engine();
+	(void)snprintf(url, sizeof(url), "local://%s/sock", block_rig.dir.path);
+	assert_int_equal(rpcrdma_addr_parse(url, &addr), 0);
+}
+
+static void serve_until_killed(const char *const specs[], int ready)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (start_server(specs) || write(ready, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+pid_t block_rig_start_child(const char *const specs[])
+{
+	int ready[2];
+	char byte;
+	size_t n = 0;
+	pid_t pid;
+
+	block_rig_make_dir();
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		serve_until_killed(specs, ready[1]);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	block_rig_dial();
+	for (; specs[n]; n++)
+		now[n] = specs[n];
+	now[n] = NULL;
+	return pid;
 }
 
 int block_rig_reload(const char *const specs[], char *why, size_t why_bytes)
@@ -123,7 +181,8 @@ int block_rig_reload(const char *const specs[], char *why, size_t why_bytes)
 
 void block_rig_restart(const char *const specs[])
 {
-	assert_int_equal(server_stop(block_rig.srv, STOP_MS), 0);
+	if (block_rig.srv)
+		assert_int_equal(server_stop(block_rig.srv, STOP_MS), 0);
 	assert_int_equal(start_server(specs ? specs : now), 0);
 }
 
@@ -143,6 +202,7 @@ void block_rig_stop(void)
 	rpcrdma_engine_destroy(block_rig.engine);
 	rpcrdma_domain_destroy(block_rig.domain);
 	tmp_dir_destroy(&block_rig.dir);
+	block_rig.dir.path[0] = '\0';
 }
 
 /* ---- clients ------------------------------------------------------------------------------- */
@@ -157,6 +217,11 @@ static void dial(struct block_client *c)
 void block_connect(struct block_client *c, uint64_t instance, uint32_t slot)
 {
 	*c = (struct block_client){ .lane = { .instance = instance, .slot = slot, .incarnation = 1 } };
+	dial(c);
+}
+
+void block_connect_lane(struct block_client *c)
+{
 	dial(c);
 }
 
@@ -278,9 +343,9 @@ block_status block_read(struct block_client *c, uint64_t off, void *to, uint32_t
 }
 
 void block_write_begin_at(struct block_client *c, struct block_rig_call *call, uint64_t off, const void *from,
-			  uint32_t bytes)
+			  uint32_t bytes, bool fua)
 {
-	*call = (struct block_rig_call){ .args.write = { .offset = off } };
+	*call = (struct block_rig_call){ .args.write = { .offset = off, .fua = fua } };
 	call->iov = (struct iovec){ (void *)(uintptr_t)from, bytes };
 	call->args.write.data = (struct rpcrdma_payload){ .length = bytes, .iov = &call->iov, .iovcnt = 1 };
 	block_begin(c, call, BLOCKPROC_WRITE, NULL, 0);

@@ -10,7 +10,9 @@
 #define BLOCK_RIG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include "block.h"
@@ -28,6 +30,9 @@ extern const char *block_rig_url;
 extern bool block_rig_stateless;
 /* A file that gets the traffic of the local fabric, as pcap; or NULL */
 extern const char *block_rig_capture;
+
+/* Limit of their buffer memory; 0: the default */
+extern size_t block_rig_pinned;
 
 /* The running server, its directory and its state directory */
 extern struct block_rig {
@@ -81,6 +86,18 @@ struct block_rig_call {
  */
 int block_rig_start(const char *const specs[]);
 
+/** block_rig_make_dir - creates the directory with its files, for a block_rig_start() that follows */
+void block_rig_make_dir(void);
+
+/** block_rig_start_child - as block_rig_start(), with the server in a child of this process
+ *
+ * Return: its process; block_rig_restart() starts the next one here, after the child was killed.
+ */
+pid_t block_rig_start_child(const char *const specs[]);
+
+/** block_rig_dial - in a child that was made before the server started: gets ready to connect to it */
+void block_rig_dial(void);
+
 /** block_rig_reload - gives the server other volumes; Return: as server_reload() */
 int block_rig_reload(const char *const specs[], char *why, size_t why_bytes);
 
@@ -100,6 +117,9 @@ int block_rig_open(const char *name);
 /** block_connect - connects a client, with a lane of incarnation 1; block_close() closes it */
 void block_connect(struct block_client *c, uint64_t instance, uint32_t slot);
 void block_close(struct block_client *c);
+
+/** block_connect_lane - connects a client that has no connection, with the lane that it has */
+void block_connect_lane(struct block_client *c);
 
 /** block_reconnect - a new connection with the next incarnation; @old: gets the older one, or NULL: it is closed */
 void block_reconnect(struct block_client *c, struct block_client *old);
@@ -125,6 +145,6 @@ block_status block_flush(struct block_client *c);
 
 /** block_write_begin - starts a WRITE; block_end() ends it */
 void block_write_begin_at(struct block_client *c, struct block_rig_call *call, uint64_t off, const void *from,
-			  uint32_t bytes);
+			  uint32_t bytes, bool fua);
 
 #endif
