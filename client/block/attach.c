@@ -340,7 +340,9 @@ static int submit_take_over(struct leat_block *b, const char *holder, struct lea
 
 int leat_block_take_over(struct leat_block *b, const char *holder)
 {
-	if (b && (!b->name[0] || !holder || strlen(holder) > BLOCK_NAME_MAX))
-		return -EINVAL;
-	return (int)LT_WAIT_FOR(leat_block_handle(b), submit_take_over(b, holder, w.cb));
+	int rc = lt_block_check_name(b, "take over");
+
+	if (!rc && (!holder || strlen(holder) > BLOCK_NAME_MAX))
+		rc = -EINVAL;
+	return rc ? rc : (int)LT_WAIT_FOR(leat_block_handle(b), submit_take_over(b, holder, w.cb));
 }

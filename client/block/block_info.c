@@ -86,6 +86,14 @@ int lt_block_refuse(struct leat_block *b, const char *verb, int err, struct leat
 	return lt_task_refuse(cb, err);
 }
 
+int lt_block_check_name(struct leat_block *b, const char *verb)
+{
+	if (!b || lt_session_check(b->m->session) || b->name[0])
+		return 0;
+	lt_handle_tell(b->m, NULL, NULL, verb, -EINVAL, "the URL names no volume");
+	return -EINVAL;
+}
+
 int lt_block_op(struct leat_block *b, bool attached, const char *verb, struct leat_cb cb, struct lt_op **ret)
 {
 	int rc = lt_block_check(b, attached);
@@ -130,10 +138,11 @@ int leat_aio_block_info(struct leat_block *b, struct leat_block_info *info, stru
 	struct lt_op *op;
 	int rc = lt_sized_check(info);
 
-	if (!rc && b && !b->name[0])
-		rc = -EINVAL;
 	if (rc)
 		return lt_block_refuse(b, "info", rc, cb);
+	rc = lt_block_check_name(b, "info");
+	if (rc)
+		return lt_task_refuse(cb, rc);
 	rc = lt_block_op(b, false, "info", cb, &op);
 	if (rc)
 		return rc;

@@ -137,10 +137,11 @@ int leat_block_holders(struct leat_block *b, void (*fn)(void *ctx, const struct 
 	static const char verb[] = "list holders";
 	struct page page = { .proc = BLOCKPROC_INFO };
 	bool eof = false;
-	int rc = 0;
+	int rc;
 
-	if (b && !b->name[0])
-		return -EINVAL;
+	rc = lt_block_check_name(b, verb);
+	if (rc)
+		return rc;
 	while (!rc && !eof) {
 		rc = get_page(b, &page, verb);
 		if (rc)

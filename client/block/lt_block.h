@@ -90,6 +90,11 @@ static inline void lt_block_set_at(const struct leat_block *b, block_at *at)
 	memcpy(at->handle, b->handle, sizeof(at->handle));
 }
 
+/** lt_block_check_name - does the URL name a volume? Sets the text of leat_error() otherwise.
+ * Return: 0; -EINVAL.
+ */
+must_check int lt_block_check_name(struct leat_block *b, const char *verb);
+
 /** lt_block_refuse - fails an asynchronous function at once, with a text for leat_error(); Return: @err */
 int lt_block_refuse(struct leat_block *b, const char *verb, int err, struct leat_cb cb);
 

@@ -24,7 +24,6 @@
 
 #define PLACE_PATH_MAX 600u /* of a path in a message; of a longer one the end is shown */
 #define SLICE_MS 50u
-#define UMOUNT_MS 500 /* of an interrupted command */
 
 int tool_usage(const struct tool_cmd *c)
 {
@@ -103,13 +102,24 @@ static int set_options(struct leat_opts *o, const char *text)
 	return rc;
 }
 
-int tool_mount(const char *url, const char *opts, struct leat **ret)
+int tool_opts_create(const char *url, const char *opts, struct leat_opts **ret)
 {
 	struct leat_opts *o = leat_opts_create();
 	int rc = set_options(o, opts ? opts : "");
 
+	if (!o)
+		rc = -ENOMEM;
 	if (isatty(STDERR_FILENO))
 		leat_set_away(o, on_away, (void *)(uintptr_t)url); /* an argument of the command: valid until exit */
+	*ret = o;
+	return rc;
+}
+
+int tool_mount(const char *url, const char *opts, struct leat **ret)
+{
+	struct leat_opts *o;
+	int rc = tool_opts_create(url, opts, &o);
+
 	if (!rc)
 		rc = leat_mount(url, o, ret);
 	if (!rc)
@@ -121,7 +131,7 @@ int tool_mount(const char *url, const char *opts, struct leat **ret)
 void tool_umount(struct leat *m)
 {
 	signals_mount_del(m);
-	(void)leat_umount_within(m, tool_interrupted() ? UMOUNT_MS : -1);
+	(void)leat_umount_within(m, tool_interrupted() ? TOOL_UMOUNT_MS : -1);
 }
 
 bool tool_is_interruption(int64_t err)

@@ -48,7 +48,7 @@ struct tool_cmd {
 /* leat_main.c's table, in the order of `leat help` */
 extern const struct tool_cmd cmd_ping, cmd_ls, cmd_stat, cmd_cat, cmd_cp, cmd_put, cmd_get, cmd_mkdir,
 	cmd_rm, cmd_mv, cmd_ln, cmd_df, cmd_bench, cmd_dump, cmd_doctor,
-	cmd_ctl, cmd_trace;
+	cmd_ctl, cmd_trace, cmd_block;
 
 /** tool_usage - prints the usage of @c; Return: TOOL_USAGE */
 int tool_usage(const struct tool_cmd *c);
@@ -79,6 +79,13 @@ struct tool_target {
  * @opts: "NAME=VALUE&NAME=VALUE" for leat_set(); the URL takes precedence. NULL: none
  */
 must_check int tool_mount(const char *url, const char *opts, struct leat **ret);
+
+/** tool_opts_create - the options of tool_mount(); Return: 0 or -errno; the caller destroys them in both cases
+ * @url: an argument of the command, for messages about the server
+ */
+must_check int tool_opts_create(const char *url, const char *opts, struct leat_opts **ret);
+
+#define TOOL_UMOUNT_MS 500 /* of an interrupted command */
 
 /** tool_umount - leat_umount(); does not wait for the server in an interrupted command. NULL is fine. */
 void tool_umount(struct leat *m);

@@ -124,7 +124,7 @@ static void leat_mount_3(void **state)
 
 static const struct tool_cmd *const commands[] = {
 	&cmd_ping, &cmd_ls, &cmd_stat, &cmd_cat, &cmd_cp, &cmd_put, &cmd_get, &cmd_mkdir, &cmd_rm, &cmd_mv, &cmd_ln,
-	&cmd_df, &cmd_bench, &cmd_dump, &cmd_ctl, &cmd_trace, &cmd_doctor,
+	&cmd_df, &cmd_bench, &cmd_block, &cmd_dump, &cmd_ctl, &cmd_trace, &cmd_doctor,
 };
 
 /* Returns the text of a command: from @name to the next command. A second form of a command has no item. */

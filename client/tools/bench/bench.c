@@ -314,20 +314,96 @@ out:
 	return rc;
 }
 
+/* ---- leat block bench ---- */
+
+/* Does the benchmark fit the volume, and may it write there? */
+static int check_volume(struct leat_block *b, struct bench_plan *plan)
+{
+	struct leat_block_info info = { .size = sizeof(info) };
+	int rc = leat_block_info(b, &info);
+
+	if (rc)
+		return volume_fail(b, plan->url, rc);
+	plan->size = MIN(plan->size, info.bytes);
+	if (!plan->kind->data)
+		return TOOL_OK;
+	if (plan->block % info.block)
+		log_err("%s: bs=%" PRIu64 " is not a multiple of the volume's block size, %u", plan->url, plan->block,
+			info.block);
+	else if (plan->size < plan->block)
+		log_err("%s: the volume has %" PRIu64 " bytes, less than the %" PRIu64 " needed", plan->url, info.bytes,
+			plan->block);
+	else if (plan->kind->writes && !plan->overwrite)
+		log_err("%s: use --overwrite to lose the volume's content", plan->url);
+	else
+		return TOOL_OK;
+	return TOOL_FAILED;
+}
+
+static int run_on_volume(struct leat_block *b, struct bench_plan *plan)
+{
+	struct leat *m = leat_block_handle(b);
+	struct results *res = calloc(1, sizeof(*res));
+	int rc;
+
+	if (!res)
+		return tool_fail(NULL, plan->url, -ENOMEM);
+	(void)leat_describe(m, LEAT_TEXT_TRANSPORT, 0, res->transport, sizeof(res->transport));
+	rc = check_volume(b, plan);
+	if (!rc)
+		rc = run_jobs(m, plan, res);
+	if (rc == TOOL_OK && plan->json)
+		print_json(plan, res);
+	else if (rc == TOOL_OK)
+		print_text(plan, res);
+	free(res);
+	return rc;
+}
+
+int bench_volume_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	struct bench_plan plan = { .on_volume = true, .jobs = 1 };
+	struct leat_block *b;
+	int rc;
+
+	if (!parse(self, &plan, argc, argv))
+		return tool_usage(self);
+	if (!strcmp(plan.kind->name, "meta")) {
+		log_err("meta: a volume has no files");
+		return tool_usage(self);
+	}
+	if (volume_attach(NULL, plan.url, LEAT_BLOCK_LOOK, &b))
+		return TOOL_FAILED;
+	(void)signals_hold(); /* an interrupt prints the results so far */
+	rc = run_on_volume(b, &plan);
+	signals_release();
+	(void)volume_detach(b);
+	return rc;
+}
+
 #define AT(member) OPT_AT(struct bench_plan, member)
 
+#define DATA_OPTS                                                                                            \
+	{ "bs", "BYTES", "1M", "size of a block", NULL, OPT_SIZE, 0, AT(block), .min = 8, .max = 1u << 30 },       \
+	{ "qd", "N", "8", "requests in flight for each job", NULL, OPT_NUMBER, 0, AT(qd), .min = 1,                \
+	  .max = 4096 },                                                                                     \
+	{ "size", "BYTES", "1G", "part of it that is used", NULL, OPT_SIZE, 0, AT(size), .max = UINT64_MAX },      \
+	{ "seconds", "TIME", "5s", "how long to run", NULL, OPT_TIME, 0, AT(seconds), .min = 1, .max = 86400,      \
+	  .unit = NS_PER_S, .bare = NS_PER_S },                                                              \
+	{ "buf", "HOW", "leat", "buffers of leat_buf_alloc(leat_session()), or of the C library", "leat malloc",   \
+	  OPT_WORD, 0, AT(malloc_buf) },                                                                     \
+	TOOL_FLAG(0, "sync", struct bench_plan, sync, "each write is stable on its own"),                          \
+	TOOL_FLAG(0, "json", struct bench_plan, json, "all of it as one line")
+
+const struct opt bench_volume_opts[BENCH_VOLUME_OPTS] = {
+	DATA_OPTS,
+	TOOL_FLAG(0, "overwrite", struct bench_plan, overwrite, "permit overwriting the volume"),
+};
+
 static const struct opt opts[] = {
-	{ "bs", "BYTES", "1M", "size of a block", NULL, OPT_SIZE, 0, AT(block), .min = 8, .max = 1u << 30 },
-	{ "qd", "N", "8", "requests in flight for each job", NULL, OPT_NUMBER, 0, AT(qd), .min = 1, .max = 4096 },
+	DATA_OPTS,
 	{ "jobs", "N", "1", "threads, each with its own mount", NULL, OPT_NUMBER, 0, AT(jobs), .min = 1, .max = 256 },
-	{ "size", "BYTES", "1G", "part of the file that is used", NULL, OPT_SIZE, 0, AT(size), .max = UINT64_MAX },
-	{ "seconds", "TIME", "5s", "how long to run", NULL, OPT_TIME, 0, AT(seconds), .min = 1, .max = 86400,
-	  .unit = NS_PER_S, .bare = NS_PER_S },
-	{ "buf", "HOW", "leat", "buffers of leat_buf_alloc(leat_session()), or of the C library", "leat malloc", OPT_WORD, 0,
-	  AT(malloc_buf) },
-	TOOL_FLAG(0, "sync", struct bench_plan, sync, "each write is stable on its own"),
 	TOOL_FLAG(0, "overwrite", struct bench_plan, overwrite, "permit overwriting an existing file"),
-	TOOL_FLAG(0, "json", struct bench_plan, json, "all of it as one line"),
 };
 
 const struct tool_cmd cmd_bench = {

@@ -11,6 +11,7 @@
 #include "base/hist.h"
 #include "bench_file.h"
 #include "tool.h"
+#include "tool_volume.h"
 
 struct bench_job;
 struct bench_slot;
@@ -29,6 +30,7 @@ struct bench_plan {
 	uint64_t block, size, seconds;
 	unsigned qd, jobs;
 	bool malloc_buf, sync, json, overwrite;
+	bool on_volume;               /* the URL is that of a block volume */
 	struct bench_file file;       /* for meta, its path is a directory */
 	uint64_t mark;                /* random number in the names that meta creates */
 };
@@ -41,6 +43,7 @@ struct bench_job {
 
 	struct leat *m;
 	struct leat_file *file;
+	struct leat_block *volume;          /* with plan->on_volume: @m is its handle */
 	void *mem;                          /* of all slots, stride bytes each; NULL: each slot has its own */
 	size_t stride;
 	struct bench_slot *slots;
@@ -55,6 +58,13 @@ struct bench_job {
 	int err;
 	char why[768];
 };
+
+/** bench_volume_run - `leat block bench` */
+int bench_volume_run(const struct tool_cmd *self, int argc, char **argv);
+
+/* Its options, of struct bench_plan */
+#define BENCH_VOLUME_OPTS 8
+extern const struct opt bench_volume_opts[BENCH_VOLUME_OPTS];
 
 extern const struct bench_kind bench_kinds[];
 extern const size_t bench_kinds_count;

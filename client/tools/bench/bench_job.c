@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "bench.h"
+#include "signals.h"
 
 #define LOOK_MS 100               /* interval of checks for an interrupt */
 #define NAME_STEP UINT64_C(0x9e3779b97f4a7c15)
@@ -100,6 +101,8 @@ static int start_read(struct bench_slot *s)
 {
 	struct bench_job *job = s->job;
 
+	if (job->volume)
+		return leat_aio_block_pread(job->volume, s->buf, job->plan->block, next_offset(job), callback(s, on_done));
 	return leat_aio_pread(job->file, s->buf, job->plan->block, next_offset(job), callback(s, on_done));
 }
 
@@ -107,6 +110,9 @@ static int start_write(struct bench_slot *s)
 {
 	struct bench_job *job = s->job;
 
+	if (job->volume)
+		return leat_aio_block_pwrite(job->volume, s->buf, job->plan->block, next_offset(job),
+					     job->plan->sync ? LEAT_BLOCK_FUA : 0, callback(s, on_done));
 	return leat_aio_pwrite(job->file, s->buf, job->plan->block, next_offset(job), callback(s, on_done));
 }
 
@@ -246,24 +252,45 @@ static void free_slots(struct bench_job *job)
 	free(job->slots);
 }
 
-static int prepare(struct bench_job *job)
+static int prepare_volume(struct bench_job *job)
+{
+	const struct bench_plan *plan = job->plan;
+	int rc = leat_block_attach(plan->url, NULL, plan->kind->writes ? 0 : LEAT_BLOCK_RDONLY, &job->volume);
+
+	if (rc)
+		return rc;
+	job->m = leat_block_handle(job->volume);
+	signals_mount_add(job->m);
+	return 0;
+}
+
+static int prepare_file(struct bench_job *job)
 {
 	const struct bench_plan *plan = job->plan;
 	int rc, flags = !plan->kind->writes ? O_RDONLY : plan->sync ? O_RDWR | O_SYNC : O_RDWR;
 
-	job->random = (uint64_t)job->number << 40; /* sequences that overlap after 2^40 numbers at the earliest */
-	if (plan->kind->data)
-		job->next_off = plan->size / plan->block / plan->jobs * job->number;
 	rc = tool_mount(plan->url, "cache=none", &job->m); /* measure the server, not the cache */
 	if (!rc && plan->kind->data)
 		rc = bench_file_open(job->m, &plan->file, flags, &job->file);
+	return rc;
+}
+
+static int prepare(struct bench_job *job)
+{
+	const struct bench_plan *plan = job->plan;
+	int rc;
+
+	job->random = (uint64_t)job->number << 40; /* sequences that overlap after 2^40 numbers at the earliest */
+	if (plan->kind->data)
+		job->next_off = plan->size / plan->block / plan->jobs * job->number;
+	rc = plan->on_volume ? prepare_volume(job) : prepare_file(job);
 	return rc ? rc : alloc_slots(job);
 }
 
 /* Written data counts when it is stable. */
 static void make_stable(struct bench_job *job)
 {
-	int rc = TOOL_AGAIN(leat_fsync(job->file));
+	int rc = job->volume ? TOOL_AGAIN(leat_block_flush(job->volume)) : TOOL_AGAIN(leat_fsync(job->file));
 
 	job->lost = tool_is_interruption(rc);
 	if (rc)
@@ -330,6 +357,9 @@ void *bench_job_run(void *arg)
 			job_fail(job, rc);
 	}
 	free_slots(job);
-	tool_umount(job->m);
+	if (job->volume)
+		(void)volume_detach(job->volume); /* what was written is stable */
+	else
+		tool_umount(job->m);
 	return NULL;
 }

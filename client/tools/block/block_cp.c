@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_cp.c - leat block cp: copies between volumes and files of this machine
+ *
+ * Operation:  The source is walked in ranges of data and of holes. Data is read in units of 1 MiB into slots, several
+ *             at once, and written from there; a volume's part of that is asynchronous. A hole of the source becomes a
+ *             hole of the target: a new file is not written there, of a volume the range is zeroed. Nothing of a
+ *             volume behind the end of the source is changed: its last block is read first, if the source ends inside.
+ *
+ *                 FREE --start_slot--> READING --got--> WRITING --put--> FREE
+ *
+ *             A file is written as by `leat cp`: a new one, or one that replaces a regular file with one name, under a
+ *             temporary name that is renamed at the end, with the mode of the old one and, if permitted, its owner.
+ *             Others (devices, files with several names, where no file can be made) are written in place.
+ * Memory:     The slots' buffers, of one session.
+ * Threads:    One. Callbacks run in leat_poll() and in synchronous calls.
+ * Errors:     The first one is reported. A temporary file is removed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "block_cmd.h"
+#include "progress.h"
+#include "signals.h"
+#include "tool_volume.h"
+
+#define SLOTS 8u
+#define UNIT ((size_t)1 << 20)
+#define EXTENTS 64u
+#define LOOK_MS 100 /* interval of checks for an interrupt */
+
+/* One side: a volume, or a file. */
+struct side {
+	const char *arg;
+	struct leat_block *volume; /* NULL: a file */
+	int fd;                    /* -1: none */
+	uint64_t size;
+	uint64_t block;            /* ranges are multiples of it; 1: any */
+};
+
+struct copy;
+
+struct slot {
+	struct copy *copy;
+	void *buf;
+	uint64_t off;
+	size_t len;
+	bool busy;
+};
+
+struct copy {
+	struct side from, to;
+	struct leat_session *session;
+	struct progress progress;
+	struct slot slots[SLOTS];
+	void *mem;
+	unsigned busy;
+	int err;
+	const struct side *failed; /* side of @err */
+
+	/* the source's ranges */
+	uint64_t grain;            /* multiples of it, but for the end */
+	uint64_t off;              /* of the next range */
+	uint64_t data_end;         /* data up to here */
+	struct leat_block_extent extents[EXTENTS];
+	size_t nextents, extent;
+	bool sparse;               /* false: the source has no holes, as far as known */
+
+	/* a file as the target */
+	bool in_place;
+	char temp[TOOL_PATH_MAX], path[TOOL_PATH_MAX];
+	int file_slot;             /* of signals_file_add() */
+};
+
+static void fail(struct copy *c, const struct side *side, int err)
+{
+	if (c->err)
+		return;
+	c->err = err;
+	c->failed = side;
+}
+
+/* ---- units of data ---- */
+
+static void put(struct slot *s, int64_t result)
+{
+	struct copy *c = s->copy;
+
+	s->busy = false;
+	c->busy--;
+	if (result < 0)
+		fail(c, &c->to, (int)result);
+	else
+		progress_add(&c->progress, s->len);
+}
+
+static void on_put(void *user_data, int64_t result)
+{
+	put(user_data, result);
+}
+
+/* Return: 0 or -errno, as those below */
+static int write_file(const struct side *to, const char *buf, size_t len, uint64_t off)
+{
+	while (len) {
+		ssize_t n = pwrite(to->fd, buf, len, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? tool_errno("write") : -EIO;
+		buf += n;
+		off += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int read_file(const struct side *from, char *buf, size_t len, uint64_t off)
+{
+	while (len) {
+		ssize_t n = pread(from->fd, buf, len, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? tool_errno("read") : -ENODATA; /* it has become shorter */
+		buf += n;
+		off += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Writes what was read. If the source ends inside of a block of a target volume, copy_end() writes the rest. */
+static void got(struct slot *s, int64_t result)
+{
+	struct copy *c = s->copy;
+	struct leat_cb cb = { .fn = on_put, .user_data = s };
+	int rc;
+
+	if (result < 0 || c->err) {
+		s->busy = false;
+		c->busy--;
+		if (result < 0)
+			fail(c, &c->from, (int)result);
+		return;
+	}
+	signals_file_begun(c->file_slot);
+	if (!c->to.volume) {
+		put(s, write_file(&c->to, s->buf, s->len, s->off));
+		return;
+	}
+	rc = leat_aio_block_pwrite(c->to.volume, s->buf, s->len - s->len % c->to.block, s->off, 0, cb);
+	if (rc)
+		put(s, rc);
+}
+
+static void on_got(void *user_data, int64_t result)
+{
+	got(user_data, result);
+}
+
+static void start_slot(struct copy *c, struct slot *s, uint64_t off, size_t len)
+{
+	int rc;
+
+	s->off = off;
+	s->len = len;
+	s->busy = true;
+	c->busy++;
+	if (!c->from.volume) {
+		got(s, read_file(&c->from, s->buf, len, off));
+		return;
+	}
+	rc = leat_aio_block_pread(c->from.volume, s->buf, len, off, (struct leat_cb){ .fn = on_got, .user_data = s });
+	if (rc)
+		got(s, rc);
+}
+
+static struct slot *free_slot(struct copy *c)
+{
+	for (unsigned i = 0; i < SLOTS; i++)
+		if (!c->slots[i].busy)
+			return &c->slots[i];
+	return NULL;
+}
+
+/* Waits for a slot; @all: for all of them. */
+static void wait_for_slots(struct copy *c, bool all)
+{
+	while (c->busy && (all || !free_slot(c))) {
+		int rc = leat_poll(c->session, LOOK_MS);
+
+		if (rc < 0)
+			fail(c, &c->from, rc);
+		if (tool_interrupted() && !c->err) {
+			fail(c, &c->to, -EINTR);
+			(void)leat_cancel_all(leat_block_handle(c->from.volume));
+			(void)leat_cancel_all(leat_block_handle(c->to.volume));
+		}
+	}
+	if (tool_interrupted())
+		fail(c, &c->to, -EINTR);
+}
+
+/* ---- ranges of the source ---- */
+
+static uint64_t down(uint64_t n, uint64_t to)
+{
+	return n / to * to;
+}
+
+/* Finds the end of the hole at @off of a file. Return: 0: there is data */
+static uint64_t file_hole(struct copy *c, uint64_t off)
+{
+	off_t data = lseek(c->from.fd, (off_t)off, SEEK_DATA);
+
+	if (data < 0 && errno == ENXIO)
+		return c->from.size;
+	if (data < 0)
+		c->sparse = false;
+	return data > (off_t)off ? (uint64_t)data : 0;
+}
+
+static uint64_t file_data(const struct copy *c, uint64_t off)
+{
+	off_t hole = lseek(c->from.fd, (off_t)off, SEEK_HOLE);
+
+	return hole > (off_t)off ? (uint64_t)hole : c->from.size;
+}
+
+/* The extent of a volume that contains @off. Return: 0 or -errno */
+static int find_extent(struct copy *c, uint64_t off, const struct leat_block_extent **ret)
+{
+	ssize_t n;
+
+	for (; c->extent < c->nextents; c->extent++) {
+		const struct leat_block_extent *e = &c->extents[c->extent];
+
+		if (off >= e->off && off - e->off < e->len) {
+			*ret = e;
+			return 0;
+		}
+	}
+	n = leat_block_extents(c->from.volume, off, c->from.size - off, c->extents, EXTENTS);
+	if (n < 0)
+		return (int)n;
+	c->nextents = (size_t)n;
+	c->extent = 0;
+	*ret = &c->extents[0];
+	return 0;
+}
+
+/* Finds the next range. A hole consists of whole blocks of both sides; what is left of it counts as data.
+ * Return: 0 or -errno
+ */
+static int next_range(struct copy *c, bool *ret_hole, uint64_t *ret_end)
+{
+	uint64_t off = c->off, end = c->from.size, hole = 0;
+
+	*ret_hole = false;
+	*ret_end = end;
+	if (!c->sparse)
+		return 0;
+	if (c->from.volume) {
+		const struct leat_block_extent *e = NULL;
+		int rc = find_extent(c, off, &e);
+
+		if (rc)
+			return rc;
+		*ret_end = e->off + e->len;
+		hole = e->kind == LEAT_BLOCK_DATA ? 0 : *ret_end;
+	} else {
+		hole = file_hole(c, off);
+		*ret_end = hole ? hole : MIN(file_data(c, off), end);
+	}
+	if (hole && hole < end)
+		hole = down(hole, c->grain);
+	if (hole > off && (hole == end || hole - off >= c->grain)) {
+		*ret_hole = true;
+		*ret_end = hole;
+		return 0;
+	}
+	/* data ends at whole blocks, too */
+	*ret_end = *ret_end < end ? MIN(down(*ret_end + c->grain - 1, c->grain), end) : end;
+	return 0;
+}
+
+static int skip_hole(struct copy *c, uint64_t end)
+{
+	uint64_t len = end - c->off;
+	int rc;
+
+	if (c->to.volume) {
+		rc = leat_block_zero(c->to.volume, c->off, len - len % c->to.block, 0);
+		if (rc)
+			return rc;
+	} else if (c->in_place) {
+		if (fallocate(c->to.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)c->off, (off_t)len)) {
+			memset(c->mem, 0, UNIT);
+			for (uint64_t off = c->off; off < end; off += UNIT) {
+				rc = write_file(&c->to, c->mem, (size_t)MIN((uint64_t)UNIT, end - off), off);
+				if (rc)
+					return rc;
+			}
+		}
+	}
+	progress_add(&c->progress, len);
+	return 0;
+}
+
+/* Copies the bytes of the source that are less than a block of the target volume. */
+static int copy_end(struct copy *c)
+{
+	size_t len = (size_t)(c->from.size % c->to.block);
+	uint64_t off = c->from.size - len;
+	char *buf = c->mem, *old = buf + UNIT / 2;
+	ssize_t n;
+	int rc;
+
+	if (!len)
+		return 0;
+	n = leat_block_pread(c->to.volume, old, c->to.block, off);
+	if (n < 0)
+		return (int)n;
+	rc = c->from.volume ? (int)MIN(leat_block_pread(c->from.volume, buf, len, off), (ssize_t)0) :
+			      read_file(&c->from, buf, len, off);
+	if (rc) {
+		fail(c, &c->from, rc);
+		return rc;
+	}
+	memcpy(old, buf, len);
+	n = leat_block_pwrite(c->to.volume, old, c->to.block, off, 0);
+	return n < 0 ? (int)n : 0;
+}
+
+static void copy_data(struct copy *c, uint64_t end)
+{
+	while (c->off < end && !c->err) {
+		uint64_t len = MIN(end - c->off, UNIT - c->off % UNIT);
+
+		wait_for_slots(c, false);
+		if (!c->err)
+			start_slot(c, free_slot(c), c->off, (size_t)len);
+		c->off += len;
+	}
+}
+
+static void copy_ranges(struct copy *c)
+{
+	while (c->off < c->from.size && !c->err) {
+		uint64_t end = 0;
+		bool hole = false;
+		int rc = next_range(c, &hole, &end);
+
+		if (rc) {
+			fail(c, &c->from, rc);
+		} else if (hole) {
+			wait_for_slots(c, true); /* c->mem may be used */
+			rc = c->err ? 0 : skip_hole(c, end);
+			if (rc)
+				fail(c, &c->to, rc);
+			c->off = end;
+		} else {
+			copy_data(c, end);
+		}
+	}
+	wait_for_slots(c, true);
+}
+
+/* Makes it complete and stable. */
+static int finish_data(struct copy *c)
+{
+	int rc;
+
+	if (c->to.volume) {
+		rc = copy_end(c);
+		return rc ? rc : leat_block_flush(c->to.volume);
+	}
+	if (!c->in_place && ftruncate(c->to.fd, (off_t)c->from.size))
+		return tool_errno("truncate");
+	return fsync(c->to.fd) && errno != EINVAL ? tool_errno("fsync") : 0;
+}
+
+/* ---- the sides ---- */
+
+static int report(struct copy *c, const struct side *side, int err)
+{
+	progress_hide(&c->progress);
+	return side->volume ? volume_fail(side->volume, side->arg, err) : tool_fail(NULL, side->arg, err);
+}
+
+static int open_volume(struct copy *c, struct side *side, unsigned flags)
+{
+	struct leat_block_info info = { .size = sizeof(info) };
+	int rc = volume_attach(c->session, side->arg, flags, &side->volume);
+
+	if (rc)
+		return TOOL_FAILED;
+	rc = leat_block_info(side->volume, &info);
+	if (rc)
+		return report(c, side, rc);
+	side->size = info.bytes;
+	side->block = info.block;
+	if (side == &c->from)
+		c->sparse = info.can_extents;
+	return TOOL_OK;
+}
+
+static int open_source_file(struct copy *c)
+{
+	struct side *s = &c->from;
+	struct stat st;
+	off_t size;
+
+	s->fd = open(s->arg, O_RDONLY | O_CLOEXEC);
+	if (s->fd < 0 || fstat(s->fd, &st))
+		return report(c, s, tool_errno("open"));
+	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)) {
+		log_err("%s: neither a regular file nor a block device", s->arg);
+		return TOOL_FAILED;
+	}
+	size = lseek(s->fd, 0, SEEK_END);
+	if (size < 0)
+		return report(c, s, tool_errno("seek"));
+	s->size = (uint64_t)size;
+	s->block = 1;
+	c->sparse = S_ISREG(st.st_mode);
+	return TOOL_OK;
+}
+
+/* Is the target the volume that is the source? Attaching to it a second time would end the first attachment. */
+static bool is_same_volume(struct copy *c)
+{
+	struct leat_block_info from = { .size = sizeof(from) }, to = { .size = sizeof(to) };
+	struct leat_info from_server = { .size = sizeof(from_server) }, to_server = { .size = sizeof(to_server) };
+	struct leat_block *look;
+	bool same = false;
+
+	if (volume_attach(c->session, c->to.arg, LEAT_BLOCK_LOOK, &look))
+		return true; /* reported */
+	if (!leat_block_info(look, &to) && !leat_block_info(c->from.volume, &from) &&
+	    !leat_info(leat_block_handle(look), &to_server) &&
+	    !leat_info(leat_block_handle(c->from.volume), &from_server))
+		same = !strcmp(from.name, to.name) && to_server.is_leatd &&
+		       !memcmp(from_server.instance, to_server.instance, sizeof(to_server.instance));
+	(void)volume_detach(look);
+	if (same)
+		log_err("%s and %s are the same volume", c->from.arg, c->to.arg);
+	return same;
+}
+
+static int open_target_volume(struct copy *c)
+{
+	int rc;
+
+	if (c->from.volume && is_same_volume(c))
+		return TOOL_FAILED;
+	rc = open_volume(c, &c->to, 0);
+	if (rc)
+		return rc;
+	if (c->to.size >= c->from.size)
+		return TOOL_OK;
+	log_err("%s: the volume has %" PRIu64 " bytes, less than the %" PRIu64 " of %s; nothing was written", c->to.arg,
+		c->to.size, c->from.size, c->from.arg);
+	return TOOL_FAILED;
+}
+
+/* The file that is written, if the argument is a directory or a link. */
+static int find_path(struct copy *c, struct stat *st)
+{
+	char name[NAME_MAX + 1];
+	char *real;
+	int n;
+
+	n = snprintf(c->path, sizeof(c->path), "%s", c->to.arg);
+	if (!stat(c->path, st) && S_ISDIR(st->st_mode)) {
+		char copy[TOOL_PATH_MAX];
+
+		snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(c->from.arg, "?"), c->from.arg);
+		n = snprintf(c->path, sizeof(c->path), "%s/%s", c->to.arg, tool_base_name(copy, name, sizeof(name)));
+	}
+	if (n < 0 || (size_t)n >= sizeof(c->path))
+		return -ENAMETOOLONG;
+	if (stat(c->path, st))
+		return errno == ENOENT ? -ENOENT : tool_errno("open");
+	real = realpath(c->path, NULL);
+	if (real && strlen(real) < sizeof(c->path))
+		strcpy(c->path, real);
+	free(real);
+	return 0;
+}
+
+static bool is_source(const struct copy *c, const struct stat *st)
+{
+	struct stat from;
+
+	return c->from.fd >= 0 && !fstat(c->from.fd, &from) && from.st_dev == st->st_dev && from.st_ino == st->st_ino;
+}
+
+/* Creates the temporary file. @old: of the file that it replaces, or NULL. Return: 0 or -errno */
+static int make_temp(struct copy *c, const struct stat *old)
+{
+	const char *slash = strrchr(c->path, '/');
+	char name[TOOL_TEMP_NAME_BYTES];
+	struct signals_file f = { .kind = SIGNALS_REMOVE, .dir = AT_FDCWD, .path = c->temp, .place = c->path };
+	int n, rc = tool_temp_name(name);
+
+	if (rc)
+		return rc;
+	n = snprintf(c->temp, sizeof(c->temp), "%.*s%s", slash ? (int)(slash - c->path) + 1 : 0, c->path, name);
+	if (n < 0 || (size_t)n >= sizeof(c->temp))
+		return -ENAMETOOLONG;
+	c->file_slot = signals_file_add(&f);
+	if (c->file_slot == SIGNALS_CAME)
+		return -EINTR;
+	c->to.fd = open(c->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, old ? 0600 : 0666);
+	rc = c->to.fd < 0 ? tool_errno("create") : 0;
+	if (!rc)
+		signals_file_made(c->file_slot);
+	/* owner first: chown() clears bits of the mode */
+	if (!rc && old && ((old->st_uid != geteuid() && fchown(c->to.fd, old->st_uid, old->st_gid)) ||
+			   fchmod(c->to.fd, old->st_mode & 0777)))
+		rc = -EPERM;
+	if (!rc)
+		return 0;
+	if (c->to.fd >= 0) {
+		close(c->to.fd);
+		(void)unlink(c->temp);
+	}
+	c->to.fd = -1;
+	signals_file_del(c->file_slot);
+	c->file_slot = -1;
+	c->temp[0] = '\0';
+	return rc;
+}
+
+static int open_in_place(struct copy *c, const struct stat *st)
+{
+	struct signals_file f = { .kind = SIGNALS_IN_PLACE, .place = c->path };
+
+	c->to.fd = open(c->path, O_RDWR | O_CLOEXEC);
+	if (c->to.fd < 0)
+		return tool_errno("open");
+	c->in_place = true;
+	c->to.size = (uint64_t)MAX(lseek(c->to.fd, 0, SEEK_END), (off_t)0);
+	if (S_ISBLK(st->st_mode) && c->to.size < c->from.size)
+		return -ENOSPC;
+	c->file_slot = signals_file_add(&f);
+	return 0;
+}
+
+static int open_target_file(struct copy *c)
+{
+	struct stat st;
+	int rc = find_path(c, &st);
+
+	c->to.block = 1;
+	if (!rc && is_source(c, &st)) {
+		log_err("'%s' and '%s' are the same file", c->from.arg, c->to.arg);
+		return TOOL_FAILED;
+	}
+	if (!rc && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)) {
+		log_err("%s: neither a regular file nor a block device", c->path);
+		return TOOL_FAILED;
+	}
+	if (rc == -ENOENT)
+		rc = make_temp(c, NULL);
+	else if (!rc && (!S_ISREG(st.st_mode) || st.st_nlink > 1 || make_temp(c, &st)))
+		rc = open_in_place(c, &st);
+	return rc ? report(c, &c->to, rc) : TOOL_OK;
+}
+
+/* Gives the complete file its name. */
+static int finish_file(struct copy *c)
+{
+	if (c->to.volume)
+		return 0;
+	if (c->in_place) {
+		struct stat st;
+
+		if (!fstat(c->to.fd, &st) && S_ISREG(st.st_mode) && ftruncate(c->to.fd, (off_t)c->from.size))
+			return tool_errno("truncate");
+		return 0;
+	}
+	if (rename(c->temp, c->path))
+		return tool_errno("rename");
+	c->temp[0] = '\0';
+	return 0;
+}
+
+static int alloc_slots(struct copy *c)
+{
+	int rc = leat_buf_alloc(c->session, SLOTS * UNIT, &c->mem);
+
+	for (unsigned i = 0; i < SLOTS; i++)
+		c->slots[i] = (struct slot){ .copy = c, .buf = (char *)c->mem + i * UNIT };
+	return rc;
+}
+
+static int copy_opened(struct copy *c)
+{
+	int rc = alloc_slots(c);
+
+	if (rc)
+		return report(c, &c->to, rc);
+	c->grain = MAX(MAX(c->from.block, c->to.block), (uint64_t)512);
+	progress_file(&c->progress, c->from.arg, c->from.size);
+	copy_ranges(c);
+	rc = c->err;
+	if (rc)
+		return report(c, c->failed, rc);
+	rc = finish_data(c);
+	if (!rc)
+		rc = finish_file(c);
+	return rc ? report(c, c->err ? c->failed : &c->to, rc) : TOOL_OK;
+}
+
+/* A failed detach matters: the next user of the volume would wait. */
+static int close_side(struct copy *c, struct side *side)
+{
+	const char *arg = side->arg;
+	int rc = side->volume ? volume_detach(side->volume) : 0;
+
+	side->volume = NULL;
+	if (side->fd >= 0)
+		close(side->fd);
+	if (!rc || tool_interrupted())
+		return TOOL_OK;
+	progress_hide(&c->progress);
+	log_err("%s: detach: %s", arg, strerror(-rc));
+	return TOOL_FAILED;
+}
+
+static int copy_all(struct copy *c)
+{
+	int rc = tool_is_url(c->from.arg) ? open_volume(c, &c->from, LEAT_BLOCK_RDONLY) : open_source_file(c);
+	int to_rc, from_rc;
+
+	if (!rc)
+		rc = tool_is_url(c->to.arg) ? open_target_volume(c) : open_target_file(c);
+	if (!rc)
+		rc = copy_opened(c);
+	if (c->temp[0])
+		(void)unlink(c->temp);
+	signals_file_del(c->file_slot);
+	leat_buf_free(c->session, c->mem);
+	to_rc = close_side(c, &c->to);
+	from_rc = close_side(c, &c->from);
+	return MAX(rc, MAX(to_rc, from_rc));
+}
+
+static int cp_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	struct copy *c;
+	int rc;
+
+	if (argc != 3)
+		return tool_usage(self);
+	if (!tool_is_url(argv[1]) && !tool_is_url(argv[2])) {
+		log_err("neither %s nor %s is the URL of a volume", argv[1], argv[2]);
+		return tool_usage(self);
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return tool_fail(NULL, argv[1], -ENOMEM);
+	c->from = (struct side){ .arg = argv[1], .fd = -1 };
+	c->to = (struct side){ .arg = argv[2], .fd = -1 };
+	c->file_slot = -1;
+	progress_init(&c->progress);
+	(void)signals_hold(); /* volumes are detached after a signal, too */
+	rc = leat_session_create(NULL, &c->session);
+	rc = rc ? tool_fail(NULL, argv[1], rc) : copy_all(c);
+	progress_end(&c->progress);
+	(void)leat_session_free(c->session);
+	signals_release();
+	free(c);
+	return rc;
+}
+
+const struct tool_cmd cmd_block_cp = { "block cp", "FROM TO",
+				       "copies a volume or file to a volume or file; holes stay holes",
+				       .run = cp_run };

@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# test_cli_block.sh - leat block against a leatd: lists, copies with their holes, destroys nothing that it was not asked to
+
+set -eu
+. tests/lib/checks.sh
+: "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
+work=$(mktemp -d "${TMPDIR:-/tmp}/block.XXXXXX")
+pid=
+finish() {
+	[ -z "$pid" ] || kill "$pid" 2>/dev/null || :
+	[ -z "$pid" ] || wait "$pid" 2>/dev/null || :
+	rm -rf "$work"
+}
+trap finish EXIT
+
+has() { # PATTERN: in the output of the last command
+	grep -qE -e "$1" "$work/out" || fail "no '$1' in: $(cat "$work/out")"
+	checks=$((checks + 1))
+}
+same() { # BYTES A B
+	cmp -s -n "$1" "$2" "$3" || fail "$2 and $3 differ in their first $1 bytes"
+	checks=$((checks + 1))
+}
+blocks() { du -k "$1" | cut -f 1; }
+sparse() { # FILE KIB: it takes no more space than that
+	[ "$(blocks "$1")" -le "$2" ] || fail "$1 takes $(blocks "$1") KiB, more than $2"
+	checks=$((checks + 1))
+}
+
+# Data, a hole, data: 10 MiB and 3 bytes
+truncate -s 10M "$work/src"
+head -c 300000 /dev/urandom | dd of="$work/src" bs=1M conv=notrunc status=none
+head -c 300000 /dev/urandom | dd of="$work/src" bs=1M seek=7 conv=notrunc status=none
+printf end >>"$work/src"
+size=$(stat -c %s "$work/src")
+src_blocks=$(blocks "$work/src")
+
+for name in one two small; do
+	truncate -s 12M "$work/$name.img"
+	head -c 12M /dev/urandom >"$work/$name.img"
+done
+truncate -s 10M "$work/small.img"
+leatd_run "$LEATD" --listen tcp://127.0.0.1:0 --listen "local://$work/sock" --state-dir "$work/state" \
+	--block "one=$work/one.img,users=$(id -un)" --block "two=$work/two.img,share=shared,block=4096" \
+	--block "small=$work/small.img"
+local=local://$work/sock
+[ -n "$port" ] || fail 'no port'
+
+ok "$LEAT" block ls "$local" "$local/block"
+has '12M +512 +0 +one +\(read and write, exclusive\)'
+has '12M +4096 +0 +two +\(read and write, shared\)'
+[ "$(grep -c small "$work/out")" -eq 2 ] || fail 'not listed twice'
+ok "$LEAT" block info "$local/block/two"
+has '^size +12582912 \(12M\)$'
+has '^block +4096,'
+has '^access +read and write, shared$'
+bad 1 'No such file' "$LEAT" block info "$local/block/three"
+bad 1 'names no volume' "$LEAT" block info "$local/block/"
+bad 2 'usage' "$LEAT" block
+bad 2 'no such order' "$LEAT" block format "$local/block/one"
+bad 2 'usage' "$LEAT" block ls
+bad 1 'not a URL' "$LEAT" block info "$work/src"
+
+# a file to a volume: what lies behind the file stays, holes are holes; to another volume, and back
+cp "$work/one.img" "$work/before"
+ok "$LEAT" block cp "$work/src" "$local/block/one"
+same "$size" "$work/src" "$work/one.img"
+[ "$(tail -c +$((size + 1)) "$work/one.img" | cksum)" = "$(tail -c +$((size + 1)) "$work/before" | cksum)" ] ||
+	fail 'the rest of the volume has changed'
+sparse "$work/one.img" $((src_blocks + 2100))
+ok "$LEAT" block cp "$local/block/one" "$local/block/two"
+same 12582912 "$work/one.img" "$work/two.img"
+sparse "$work/two.img" $((src_blocks + 2100))
+ok "$LEAT" block cp "$local/block/two" "$work/copy"
+same 12582912 "$work/two.img" "$work/copy"
+sparse "$work/copy" $((src_blocks + 2100))
+
+# a file is replaced as a whole, with its mode; in place if it has two names; into a directory by its name
+printf old >"$work/copy"
+chmod 640 "$work/copy"
+ok "$LEAT" block cp "$local/block/one" "$work/copy"
+same 12582912 "$work/one.img" "$work/copy"
+[ "$(stat -c %a "$work/copy")" = 640 ] || fail 'the mode has changed'
+ln "$work/copy" "$work/twin"
+head -c 13M /dev/urandom >"$work/copy"
+ok "$LEAT" block cp "$local/block/one" "$work/copy"
+cmp -s "$work/one.img" "$work/twin" || fail 'the other name has another content'
+mkdir "$work/dir"
+ok "$LEAT" block cp "$local/block/one" "$work/dir"
+cmp -s "$work/one.img" "$work/dir/one" || fail 'not copied into the directory'
+for f in "$work"/.leat-* "$work"/dir/.leat-*; do
+	[ ! -e "$f" ] || fail "$f is left over"
+done
+
+# refusals, before anything is written
+cp "$work/small.img" "$work/before"
+bad 1 'less than the 10485763 of .*src; nothing was written' "$LEAT" block cp "$work/src" "$local/block/small"
+bad 1 'less than the 12582912' "$LEAT" block cp "$local/block/one" "$local/block/small"
+bad 1 'are the same volume' "$LEAT" block cp "$local/block/one" "tcp://127.0.0.1:$port/block/one"
+bad 1 'overwrite' "$LEAT" block bench write "$local/block/small" --seconds 1
+bad 1 'No such file' "$LEAT" block cp "$work/missing" "$local/block/small"
+bad 1 'neither a regular file' "$LEAT" block cp /dev/null "$local/block/small"
+bad 1 'No such file' "$LEAT" block cp "$local/block/one" "$work/nowhere/file"
+bad 2 'neither .* is the URL' "$LEAT" block cp "$work/src" "$work/copy"
+bad 2 'no files' "$LEAT" block bench meta "$local/block/small"
+bad 1 'not a multiple' "$LEAT" block bench read "$local/block/two" --bs 512
+same 10485760 "$work/before" "$work/small.img"
+
+ok "$LEAT" block bench randread "$local/block/one" --bs 4K --seconds 1
+has '^randread over local, 4.0K blocks'
+ok "$LEAT" block bench write "tcp://127.0.0.1:$port/block/small?conns=2" --bs 64K --seconds 1 --overwrite --json
+has '"kind":"write","transport":"tcp","bs":65536'
+cmp -s "$work/before" "$work/small.img" && fail 'the benchmark has written nothing'
+ok "$LEAT" block bench null "$local/block/one" --seconds 1
+
+# a holder, and its end
+mkfifo "$work/hold"
+head -c 1M /dev/urandom >"$work/part"
+"$LEAT" block bench read "$local/block/one?holder=loop" --bs 4K --qd 1 --seconds 60 >"$work/bench" 2>"$work/bench.err" &
+bench=$!
+until "$LEAT" block info "$local/block/one" | grep -q '^holder '; do :; done
+ok "$LEAT" block info "$local/block/one"
+has '^holder +loop: leat on .*, 1 connection, to read$'
+bad 1 'ATTACH: Device or resource busy .*holder loop has it: leat on' "$LEAT" block cp "$work/part" "$local/block/one"
+bad 1 'No such file' "$LEAT" block take-over "$local/block/one" --holder other
+ok "$LEAT" block take-over "$local/block/one" --holder loop
+wait "$bench" && fail 'the fenced holder went on'
+grep -q 'Stale file handle (BLOCK_ERR_FENCED)' "$work/bench.err" || fail "said: $(cat "$work/bench.err")"
+ok "$LEAT" block cp "$work/part" "$local/block/one"
+bad 1 'Invalid argument' "$LEAT" block take-over "$local/block/two"
+
+echo "$checks checks"
