@@ -14,6 +14,7 @@
 
 #include "lt_block.h"
 #include "lt_bulk.h"
+#include "lt_stage.h"
 #include "sync.h"
 
 /* In a Send of 1 KiB, the smallest, there is no room for a segment for each: then the transport copies. */
@@ -77,6 +78,8 @@ static void take_read(struct lt_subreq *p)
 {
 	if (p->res.block_read.BLOCKREADres_u.data.length != p->len)
 		fail(p, -EREMOTEIO, "not as much data as asked for");
+	else
+		lt_stage_read(p);
 }
 
 static void take_write(struct lt_subreq *p)
@@ -127,6 +130,7 @@ static void release_block(void *b)
 
 static const struct lt_bulk_ops block_ops = {
 	.parts = PARTS,
+	.stages = true,
 	.is_whole = true,
 	.begin = begin_io,
 	.send = send_subreq,

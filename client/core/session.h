@@ -21,6 +21,7 @@
 
 struct lt_bulk;
 struct lt_subreq;
+struct lt_stage;
 
 struct leat_session {
 	/* set by lt_session_create(), constant afterwards */
@@ -41,6 +42,8 @@ struct leat_session {
 	bool in_callback;
 	bool in_cancel;                    /* tasks that end do so by a message */
 	struct lt_subreq *free_subreqs;
+	struct lt_stage *free_stages;
+	unsigned free_stages_count;
 
 	/* the service thread */
 	atomic_bool has_service;           /* changed only by start and stop, which the caller must not run

@@ -6,7 +6,7 @@
  * Operation:  lt_bulk_submit() -> start_bulk() -> issue(): a subrequest is one call. It has at most `unit`
  *             bytes and covers at most ops->parts parts of the caller's memory. If the operation needs
  *             several subrequests, each ends at a multiple of that size. The payload of the call is the
- *             caller's memory itself: the transport moves it, this file copies nothing. Up to `window`
+ *             caller's memory itself: the transport moves it, this file copies nothing (but see lt_stage.c). Up to `window`
  *             subrequests are in flight; when one is done, the next is sent. `end` is the lowest offset at which a
  *             subrequest met the end of file or an error; results at or above it are ignored.
  * Memory:     The first subrequest is part of struct lt_bulk, others come from a free list of the session. Both
@@ -24,6 +24,7 @@
 
 #include "base/checked.h"
 #include "lt_bulk.h"
+#include "lt_stage.h"
 #include "handle.h"
 
 #define POOLED_MAX 256u
@@ -76,6 +77,7 @@ void lt_bulk_free_pools(struct leat_session *s)
 		s->free_subreqs = p->next;
 		free(p);
 	}
+	lt_stage_free_pool(s);
 }
 
 static struct lt_subreq *get_subreq(struct lt_bulk *b)
@@ -95,6 +97,7 @@ static struct lt_subreq *get_subreq(struct lt_bulk *b)
 			return NULL;
 	}
 	p->bulk = b;
+	p->stage = NULL;
 	lt_call_init(&p->call, b->task.m, NULL);
 	return p;
 }
@@ -103,8 +106,10 @@ static void put_subreq(struct lt_subreq *p)
 {
 	struct lt_bulk *b = p->bulk;
 
+	lt_stage_put(p);
 	if (p == &b->first) {
 		b->has_first = true;
+	b->staged = b->ops->stages && lt_stage_wants(b->iov, b->iov_cnt);
 		return;
 	}
 	p->next = b->task.m->session->free_subreqs;
@@ -127,7 +132,7 @@ int lt_bulk_sum(const struct iovec *iov, int cnt, uint64_t *ret)
 }
 
 /* Assigns the next part of the caller's memory, at most @max bytes, to @p. */
-static uint32_t take_memory(struct lt_bulk *b, struct lt_subreq *p, uint64_t max)
+static uint32_t take_parts(struct lt_bulk *b, struct lt_subreq *p, uint64_t max)
 {
 	const int parts = b->ops->parts;
 	uint32_t len = 0;
@@ -151,6 +156,11 @@ static uint32_t take_memory(struct lt_bulk *b, struct lt_subreq *p, uint64_t max
 		}
 	}
 	return len;
+}
+
+static uint32_t take_memory(struct lt_bulk *b, struct lt_subreq *p, uint64_t max)
+{
+	return unlikely(b->staged) ? lt_stage_take(b, p, max) : take_parts(b, p, max);
 }
 
 /* As take_memory(), but a multiple of the grain: a call that has its maximum of parts may end elsewhere. */
@@ -276,6 +286,7 @@ struct lt_subreq *lt_bulk_ask(struct lt_bulk *b)
 /* Sends subrequests as long as the window allows; finishes after the last subrequest has completed. */
 static void issue(struct lt_bulk *b)
 {
+	const struct leat *m = b->task.m;
 	const uint32_t unit = b->unit;
 
 	while (b->next < b->end && b->flying < b->window && !b->task.cancelled) {
@@ -294,6 +305,8 @@ static void issue(struct lt_bulk *b)
 			max = unit - b->next % unit;
 		p->off = b->next;
 		p->len = take_grains(b, p, max);
+		if (p->stage)
+			rpcrdma_count_copied(m->session->engine, p->staged);
 		b->next += p->len;
 		fly(b, p);
 		b->ops->send(p);

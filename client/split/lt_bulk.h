@@ -24,6 +24,7 @@
 
 struct leat_session;
 struct lt_bulk;
+struct lt_stage;
 
 /* A subrequest: one call. */
 struct lt_subreq {
@@ -36,6 +37,11 @@ struct lt_subreq {
 	uint64_t mark;              /* of the ops */
 	int iov_first, iov_cnt;     /* used: iov[iov_first, iov_first + iov_cnt) */
 	struct iovec iov[LT_BULK_PARTS_MAX];
+	/* lt_stage.h: */
+	struct lt_stage *stage;     /* NULL: none */
+	uint32_t staged;            /* bytes of the call that go through it */
+	int from_at;                /* position of the call in bulk->iov */
+	size_t from_off;
 	union {
 		READ3args read;
 		WRITE3args write;
@@ -55,6 +61,7 @@ struct lt_subreq {
 /* All functions run on the owner's thread. */
 struct lt_bulk_ops {
 	int parts;                 /* maximum iovecs of one call, at most LT_BULK_PARTS_MAX */
+	bool stages;               /* small parts are copied: lt_stage.h */
 	bool is_whole;             /* the result is the size or an error; false: a short count is a result */
 	/* The operation starts. It may send a call of its own first (lt_bulk_ask()). */
 	void (*begin)(struct lt_bulk *b);
@@ -87,6 +94,7 @@ struct lt_bulk {
 	struct list sent, stopped; /* subrequests in flight; those of them that are cancelled */
 	unsigned flying, window;
 	bool has_first;            /* `first` is not in use */
+	bool staged;               /* there are small parts */
 	bool changed;              /* a WRITE has been or may have been executed */
 	struct lt_subreq first;
 	/* cursor in the caller's memory: position of `next` */

@@ -168,6 +168,48 @@ static void many_parts(void **state)
 	scatter(rig.tcp_url, 4096, 1);
 }
 
+/* Bytes that this process copies to transfer @cnt parts of @len bytes, every second one of @mem, both ways. */
+static void count_copies(struct leat_block *b, char *mem, size_t len, int cnt, uint64_t want)
+{
+	static struct iovec iov[256];
+	uint64_t before = stat_of(b, "bytes_copied");
+	size_t all = len * (size_t)cnt;
+
+	for (int i = 0; i < cnt; i++)
+		iov[i] = (struct iovec){ mem + 2 * len * (size_t)i, len };
+	assert_int_equal(leat_block_preadv(b, iov, cnt, 0), all);
+	assert_in_range(stat_of(b, "bytes_copied") - before, want, want + 4095); /* with the messages */
+	for (size_t i = 0; i < all; i++)
+		assert_int_equal((uint8_t)mem[i / len * 2 * len + i % len], rig.disk[i]);
+	for (int i = 0; i < cnt; i++)
+		memset(iov[i].iov_base, i, len);
+	assert_int_equal(leat_block_pwritev(b, iov, cnt, 0, 0), all);
+	assert_in_range(stat_of(b, "bytes_copied") - before, 2 * want, 2 * want + 8191);
+	for (size_t i = 0; i < all; i++)
+		assert_int_equal(rig.disk[i], (uint8_t)(i / len));
+}
+
+/* Small parts are copied once, others never. */
+static void copies(void **state)
+{
+	struct leat_block *b = attach(rig.local_url, NULL, 0);
+	void *mem;
+
+	(void)state;
+	if (getenv("LEAT_TEST_VARIANT")) {
+		print_message("skipped: variants copy more\n");
+		detach(b);
+		skip();
+	}
+	assert_int_equal(leat_buf_alloc(leat_session(leat_block_handle(b)), 1u << 20, &mem), 0);
+	count_copies(b, mem, 256, 256, 65536);
+	count_copies(b, mem, 512, 128, 65536);
+	count_copies(b, mem, 4096, 16, 0);
+	count_copies(b, mem, 8192, 16, 0);
+	leat_buf_free(leat_session(leat_block_handle(b)), mem);
+	detach(b);
+}
+
 /* ---- errors ---- */
 
 static void refused_at_once(void **state)
@@ -1023,7 +1065,7 @@ static void forked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(over_local), TEST(over_tcp), TEST(several_connections), TEST(many_parts), TEST(refused_at_once),
+		TEST(over_local), TEST(over_tcp), TEST(several_connections), TEST(many_parts), TEST(copies), TEST(refused_at_once),
 		TEST(attach_errors), TEST(read_only), TEST(growth), TEST(lanes_of_restarts), TEST(lanes_of_restarts_tcp),
 		TEST(lanes_of_copies), TEST(refused_lane), TEST(verifier), TEST(verifier_of_later_write),
 		TEST(impossible_descriptions), TEST(endless_lists), TEST(short_reads), TEST(impossible_extents),
