@@ -55,12 +55,30 @@ int block_rig_open(const char *name)
 	return fd;
 }
 
+/* Return: NULL: the local fabric */
+static const char *network(void)
+{
+	static char url[100];
+	const char *rdma = getenv("LEAT_FLOW_RDMA");
+
+	if (block_rig_url || !rdma)
+		return block_rig_url;
+	(void)snprintf(url, sizeof(url), "rdma://%s:0", rdma);
+	return url;
+}
+
+bool block_rig_is_local(void)
+{
+	return !network();
+}
+
 static void add_volume(struct conf *conf, const char *spec)
 {
 	const char *eq = strchr(spec, '=');
 	char text[512], why[256];
 
-	(void)snprintf(text, sizeof(text), "%.*s%s/%s", (int)(eq + 1 - spec), spec, block_rig.dir.path, eq + 1);
+	(void)snprintf(text, sizeof(text), "%.*s%s/%s%s", (int)(eq + 1 - spec), spec, block_rig.dir.path, eq + 1,
+		       block_rig_is_local() ? "" : ",clients=0.0.0.0/0,insecure");
 	if (block_conf_parse(text, &conf->blocks[conf->nblocks++], why, sizeof(why)))
 		fail_msg("%s: %s", text, why);
 }
@@ -75,7 +93,7 @@ static struct conf *make_conf(const char *const specs[])
 	for (size_t i = 0; specs[i]; i++)
 		add_volume(conf, specs[i]);
 	(void)snprintf(url, sizeof(url), "local://%s/sock", block_rig.dir.path);
-	assert_int_equal(rpcrdma_addr_parse(block_rig_url ? block_rig_url : url, &conf->listen[0]), 0);
+	assert_int_equal(rpcrdma_addr_parse(network() ? network() : url, &conf->listen[0]), 0);
 	conf->nlisten = 1;
 	conf->reactors = 2;
 	if (block_rig_pinned)

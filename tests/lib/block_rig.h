@@ -23,8 +23,12 @@
 
 struct server;
 
-/* Where the server listens: "tcp://127.0.0.1:0"; NULL: on the local fabric */
+/* Where the server listens: "tcp://127.0.0.1:0"; NULL: over the RDMA device whose address LEAT_FLOW_RDMA is, else on the
+ * local fabric. Over a network all volumes admit all clients. */
 extern const char *block_rig_url;
+
+/** block_rig_is_local - does the next server listen on the local fabric? */
+bool block_rig_is_local(void);
 
 /* Start servers without a state directory */
 extern bool block_rig_stateless;
