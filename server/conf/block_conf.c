@@ -32,21 +32,24 @@ static int set_clients(const struct opt *o, void *to, const char *value, char *w
 	return peers_add(&c->peers, value, o->name, why, why_bytes);
 }
 
-/* "yes" or "no", or networks: these contain a dot or a colon */
+/* "yes" or "no", or networks: these contain a dot or a colon. Networks may be given in several options. */
 static int set_take_over(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
 	struct block_conf *c = to;
-	bool yes = false;
+	bool yes = false, networks = value && strpbrk(value, ".:");
 	const struct opt flag = { .name = o->name, .type = OPT_FLAG, .size = sizeof(yes), .max = 1 };
+	enum block_conf_take_over which = BLOCK_CONF_TAKE_OVER_SOME;
 
-	if (value && strpbrk(value, ".:")) {
-		c->take_over = BLOCK_CONF_TAKE_OVER_SOME;
-		return peers_add(&c->take_over_peers, value, o->name, why, why_bytes);
+	if (!networks) {
+		if (opt_set(&flag, &yes, value, why, why_bytes))
+			return opt_refuse(o, value, why, why_bytes);
+		which = yes ? BLOCK_CONF_TAKE_OVER_ALL : BLOCK_CONF_TAKE_OVER_NONE;
 	}
-	if (opt_set(&flag, &yes, value, why, why_bytes))
-		return opt_refuse(o, value, why, why_bytes);
-	c->take_over = yes ? BLOCK_CONF_TAKE_OVER_ALL : BLOCK_CONF_TAKE_OVER_NONE;
-	return 0;
+	if (c->given & BLOCK_CONF_GIVEN_TAKE_OVER && c->take_over != which)
+		return opt_fail(-EINVAL, why, why_bytes, "%s: contradicts an option before it", o->name);
+	c->given |= BLOCK_CONF_GIVEN_TAKE_OVER;
+	c->take_over = which;
+	return networks ? peers_add(&c->take_over_peers, value, o->name, why, why_bytes) : 0;
 }
 
 static int set_path(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)

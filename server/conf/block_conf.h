@@ -30,6 +30,7 @@ enum { /* struct block_conf.given */
        BLOCK_CONF_GIVEN_SECURE = 1u << 1,
        BLOCK_CONF_GIVEN_SHARE = 1u << 2,
        BLOCK_CONF_GIVEN_BLOCK = 1u << 3,
+       BLOCK_CONF_GIVEN_TAKE_OVER = 1u << 4,
 };
 
 /* The configuration of a volume; plain data, owned by the parser, freed by block_conf_fini(). */
