@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "server/base/client.h"
+#include "block_service.h"
 #include "nfs.h"
 #include "rpcrdma/wire/stream.h"
 
@@ -36,7 +37,7 @@ static void must(bool promise)
 static const struct prog_proc *choose(uint8_t n)
 {
 	static const struct prog *const progs[] = { &prog_nfs3, &prog_mount3, &prog_ctl,
-						    &prog_nfsacl, &prog_space };
+						    &prog_nfsacl, &prog_space, &prog_block };
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
 		r->prog = progs[i];

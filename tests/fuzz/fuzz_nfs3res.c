@@ -39,6 +39,12 @@ union results {
 	mountexports exports;
 	ctl_info info;
 	ctl_stats stats;
+	BLOCKLISTres blocks;
+	BLOCKINFOres block;
+	BLOCKATTACHres attach;
+	BLOCKREADres block_data;
+	BLOCKCHANGEres change;
+	BLOCKEXTENTSres extents;
 	uint8_t room[512];
 };
 
@@ -47,6 +53,9 @@ typedef bool_t (*filter)(XDR *, void *);
 static const xdrproc_t others[] = {
 	(xdrproc_t)xdr_mountres3, (xdrproc_t)xdr_mountlist,  (xdrproc_t)xdr_mountexports,
 	(xdrproc_t)xdr_ctl_info,  (xdrproc_t)xdr_ctl_stats,
+	(xdrproc_t)xdr_BLOCKLISTres, (xdrproc_t)xdr_BLOCKINFOres, (xdrproc_t)xdr_BLOCKATTACHres,
+	(xdrproc_t)xdr_BLOCKDETACHres, (xdrproc_t)xdr_BLOCKREADres, (xdrproc_t)xdr_BLOCKCHANGEres,
+	(xdrproc_t)xdr_BLOCKEXTENTSres,
 };
 
 static void must(bool promise)

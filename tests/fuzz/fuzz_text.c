@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fuzz_text.c - libFuzzer harness: what people and files say: URLs, addresses, exports, leatd.conf
+ * fuzz_text.c - libFuzzer harness: what people and files say: URLs, addresses, exports, block volumes, leatd.conf
  *
  * Operation:  Byte 0 chooses the parser; the rest is the text. What is accepted must be within its
  *             bounds, and what is refused must be refused with a reason.
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "block.h"
 #include "conf.h"
 #include "path.h"
 #include "url.h"
@@ -74,6 +75,23 @@ static void use_export(const char *text)
 	export_conf_fini(&c);
 }
 
+static void use_block(const char *text)
+{
+	char why[CONF_WHY_BYTES] = "";
+	struct block_conf c;
+
+	if (block_conf_parse(text, &c, why, sizeof(why))) {
+		must(why[0]);
+		return;
+	}
+	must(block_conf_name_ok(c.name) && strlen(c.name) <= BLOCK_NAME_MAX);
+	must(c.path && c.path[0] == '/');
+	must(c.block == 512 || c.block == 4096);
+	must(c.nusers <= BLOCK_CONF_USERS_MAX && c.peers.n <= PEERS_MAX && c.take_over_peers.n <= PEERS_MAX);
+	must((c.take_over == BLOCK_CONF_TAKE_OVER_SOME) == (c.take_over_peers.n > 0));
+	block_conf_fini(&c);
+}
+
 static void use_conf(const char *text, size_t len)
 {
 	static struct conf c;
@@ -88,6 +106,9 @@ static void use_conf(const char *text, size_t len)
 	must(c.nexports <= CONF_EXPORTS_MAX && c.nlisten <= CONF_LISTEN_MAX);
 	for (size_t i = 0; !rc && i < c.nexports; i++)
 		must(c.exports[i].name && c.exports[i].path);
+	must(c.nblocks <= CONF_BLOCKS_MAX);
+	for (size_t i = 0; !rc && i < c.nblocks; i++)
+		must(block_conf_name_ok(c.blocks[i].name) && c.blocks[i].path);
 	conf_fini(&c);
 	close(fd);
 }
@@ -129,7 +150,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(text);
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = '\0';
-	switch (data[0] % 6) {
+	switch (data[0] % 7) {
 	case 0:
 		use_url(text);
 		break;
@@ -144,6 +165,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 4:
 		must(peer_net_parse(text, &cidr) || cidr.bits <= 128);
+		break;
+	case 6:
+		use_block(text);
 		break;
 	default:
 		use_path(text);
