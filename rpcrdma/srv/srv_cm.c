@@ -107,12 +107,40 @@ const struct rr_ep_ops rr_rconn_ep_ops = {
 	.recv_buf = on_recv_buf,
 };
 
+static void on_probed(struct rr_post *post, enum rr_wc_status status)
+{
+	(void)status; /* of a failure the endpoint learns by itself */
+	container_of(post, struct rr_rconn, probe.post)->probe.out = false;
+}
+
+/* A queue pair without work does not notice that its peer has vanished. An RDMA Write of no bytes needs no key (InfiniBand
+ * Architecture, C9-88), and the peer's device acknowledges it. On the local fabric a socket tells. */
+static void probe(struct rr_rconn *c)
+{
+	if (c->probe.out || c->base.peer.transport != RPCRDMA_RDMA || rr_ep_is_ending(c->ep))
+		return;
+	c->probe.out = true;
+	c->probe.wr = (struct rr_wr){ .op = RR_WR_WRITE };
+	c->probe.post = (struct rr_post){ .first = &c->probe.wr, .n = 1, .fn = on_probed };
+	rr_ep_post(c->ep, &c->probe.post);
+}
+
+static void tick(struct rpcrdma_conn *base)
+{
+	struct rr_rconn *c = rr_rconn_of(base);
+	bool is_idle = !c->calls;
+
+	rr_srv_credit_tick(base);
+	if (is_idle)
+		probe(c);
+}
+
 const struct rr_conn_ops rr_rconn_ops = {
 	.name = "rdma",
 	.adopted = conn_adopted,
 	.close = conn_close,
 	.owed = conn_owed,
-	.tick = rr_srv_credit_tick,
+	.tick = tick,
 	.decode = rr_srv_decode,
 	.whole = rr_srv_whole,
 	.pull = rr_srv_pull,

@@ -59,6 +59,11 @@ struct rr_rconn {
 	unsigned nrws, nreqs;         /* transfers and requests allocated */
 	unsigned rws_used, rws_most;  /* transfers in use: now, maximum since the last tick */
 	unsigned reqs_most;           /* maximum of requests in use since the last tick */
+	struct {
+		struct rr_post post;
+		struct rr_wr wr;
+		bool out;
+	} probe;                      /* asks the device of an idle peer for a sign of life */
 	struct rr_srv_mode *mode; /* another way of moving data, or NULL (nearly always) */
 };
 

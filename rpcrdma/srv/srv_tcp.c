@@ -180,7 +180,10 @@ static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_
 	}
 	/* a reply is one write, so delaying small ones gains nothing; the socket works without the option too */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	/* detects an idle peer that vanished */
+	/* detects an idle peer that vanished, within a minute */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){ 30 }, sizeof(int));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int){ 10 }, sizeof(int));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int){ 3 }, sizeof(int));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	c->watch = (struct rpcrdma_watch){ .fd = fd, .fn = on_socket };
 	c->pump_msg.fn = on_pump_msg;

@@ -114,6 +114,18 @@ same 'descriptors' "$(descriptors)" "$fds"
 same 'files nobody was to write' "$(cksum "$work/export/small" "$work/export/big")" "$before"
 ok 'the same leatd' timeout 100 "$LEAT" get "$url/mine" "$work/back"
 ok 'and data' cmp "$work/mine" "$work/back"
+
+section 'a peer that has vanished, and one that is idle'
+ok 'nobody there' wait_for 100 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
+mkfifo "$work/line3"
+"$hostile" "$addr:20049" /demo vanished <"$work/line3" >"$work/vanished.log" 2>&1 &
+vanished=$!
+exec 5>"$work/line3"
+ok 'they have called' wait_for 100 grep -q vanished "$work/vanished.log"
+same 'leatd has both' "$(held_qps)" 2
+ok 'it notices the one' wait_for 150 sh -c '[ "$(rdma resource show qp | grep -c "type RC.*comm leatd")" -eq 1 ]'
+exec 5>&-
+ended 'the idle one is well' "$vanished" "$work/vanished.log"
 leatd_stop
 same 'no queue pair is left' "$(queue_pairs)" 0
 finish

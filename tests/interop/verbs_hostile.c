@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "verbs_int.h"
 #include "verbs_peer.h"
 
 #define MIB (1u << 20)
@@ -521,12 +522,31 @@ static void silent(void)
 	wait_for_end_of_input(); /* the half-open ones stay until standard input ends */
 }
 
+/* ---- a peer whose machine has gone ---- */
+
+/* Its queue pair acknowledges nothing any more, and nobody says goodbye. Another idle one beside it is well, and calls
+ * once more when standard input has ended. */
+static void vanished(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct peer gone, here;
+
+	ready(&gone, NULL);
+	ready(&here, NULL);
+	must(ibv_modify_qp(container_of(gone.qp, struct verbs_qp, base)->id->qp, &attr, IBV_QP_STATE) == 0);
+	printf("vanished\n");
+	fflush(stdout);
+	wait_for_end_of_input();
+	look_up(&here, "small", &file);
+	peer_close(&here);
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(void);
 } cases[] = {
 	{ "rows", rows }, { "keys", keys },	  { "overrun", overrun },
-	{ "deaf", deaf }, { "killed", killed }, { "silent", silent },
+	{ "deaf", deaf }, { "killed", killed }, { "silent", silent }, { "vanished", vanished },
 };
 
 int main(int argc, char **argv)
