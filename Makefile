@@ -9,7 +9,7 @@
 #   VARIANT      default, asan, ubsan, tsan, cov, fuzz or path; each has its own build/obj/VARIANT/
 #
 # What is built for the default variant lies in build/: leatd, leat, leat-dump,
-# libleat.{so,a}, librpcrdma.{so,a}, librpcrdma_tirpc.{so,a}. Generated code lies in build/gen. Nothing outside build/ is ever written.
+# libleat.{so,a}, librpcrdma.{so,a}, librpcrdma_tirpc.{so,a}, nbdkit-leat-plugin.so. Generated code lies in build/gen. Nothing outside build/ is ever written.
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -75,6 +75,7 @@ endif
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
 pkg = $(shell $(PKG_CONFIG) --exists $1 2>/dev/null && echo 1)
 HAVE_VERBS := $(if $(wildcard rpcrdma/verbs/*.c),$(call pkg,libibverbs librdmacm))
+HAVE_NBDKIT := $(call pkg,nbdkit)
 HAVE_AIO := $(if $(wildcard server/store/store_aio.c),$(wildcard /usr/include/libaio.h))
 TIRPC_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags libtirpc))
 TIRPC_LIBS := $(shell $(PKG_CONFIG) --libs libtirpc)
@@ -139,7 +140,8 @@ help:
 	@sed -n 's/^#: //p' Makefile */build.mk
 
 #: all          build/leatd, build/leat, build/leat-dump, build/libleat.{so,a}, build/librpcrdma.{so,a}, build/librpcrdma_tirpc.{so,a},
-#:              build/rpcrdma-run, build/librpcrdma-preload.so, build/rpcrdma-info
+#:              build/rpcrdma-run, build/librpcrdma-preload.so, build/rpcrdma-info; build/nbdkit-leat-plugin.so where
+#:              nbdkit's headers are
 #: examples     build/examples/: programs on public headers
 #: demo         a file travels: private server, copies in and out, checksums, speeds
 #: check        build, then unit, flow and fault tests, corpus replay, layers, headers, documents
@@ -162,7 +164,7 @@ help:
 #: deps         installs what is missing, by apt-get
 #: install uninstall dist compdb clean help
 deps:
-	@scripts/deps.sh install build rdma check
+	@scripts/deps.sh install build rdma nbd check
 
 clean:
 	rm -rf $(B)
@@ -170,12 +172,12 @@ distclean: clean
 
 .PHONY: demo bench bench-vm mutants interop interop-long
 demo:
-	@scripts/deps.sh install build rdma
+	@scripts/deps.sh install build rdma nbd
 	@$(SUB) all
 	@LEAT=$(B)/leat LEATD=$(B)/leatd scripts/demo.sh
 
 bench:
-	@scripts/deps.sh install build rdma
+	@scripts/deps.sh install build rdma nbd
 	@$(SUB) all bench-tools
 	@scripts/bench.sh
 	@scripts/bench-names.sh
@@ -184,23 +186,23 @@ bench:
 	@scripts/bench-registration.sh
 
 bench-vm:
-	@scripts/deps.sh install build rdma interop || echo 'bench-vm: something is missing; what cannot run says so'
+	@scripts/deps.sh install build rdma nbd interop || echo 'bench-vm: something is missing; what cannot run says so'
 	@$(SUB) all bench-tools
 	@scripts/bench-vm.sh || [ $$? -eq 77 ]
 	@scripts/bench-registration.sh --vm || [ $$? -eq 77 ]
 
 mutants:
-	@scripts/deps.sh install build rdma check
+	@scripts/deps.sh install build rdma nbd check
 	@scripts/mutants.sh -j $(JOBS)
 
 # Exit status 77: nothing could run here, and every script has said why.
 interop:
-	@scripts/deps.sh install build rdma check interop || echo 'interop: something is missing; what cannot run says so'
+	@scripts/deps.sh install build rdma nbd check interop || echo 'interop: something is missing; what cannot run says so'
 	@$(SUB) all interop-tools
 	@LEAT=$(B)/leat LEATD=$(B)/leatd O=$(O) scripts/interop.sh || [ $$? -eq 77 ]
 
 interop-long:
-	@scripts/deps.sh install build rdma check interop || echo 'interop: something is missing; what cannot run says so'
+	@scripts/deps.sh install build rdma nbd check interop || echo 'interop: something is missing; what cannot run says so'
 	@$(SUB) all interop-tools
 	@LEAT=$(B)/leat LEATD=$(B)/leatd O=$(O) scripts/interop.sh --long || [ $$? -eq 77 ]
 
@@ -263,6 +265,8 @@ LIBEXECDIR ?= $(PREFIX)/libexec
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/leat
+# `nbdkit leat` finds the plugin where nbdkit itself looks: `pkg-config --variable=plugindir nbdkit`.
+NBDKIT_PLUGINDIR ?= $(LIBDIR)/nbdkit/plugins
 
 # The leat command finds leat-dump from its own folder. Another setting compiles and links it again.
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
@@ -295,6 +299,7 @@ INSTALLS := \
 	755:$(B)/librpcrdma-preload.so:$(LIBDIR)/librpcrdma-preload.so \
 	755:$(B)/rpcrdma-run:$(BINDIR)/rpcrdma-run \
 	755:$(B)/rpcrdma-info:$(BINDIR)/rpcrdma-info \
+	$(if $(HAVE_NBDKIT),755:$(NBDKIT_PLUGIN):$(NBDKIT_PLUGINDIR)/$(notdir $(NBDKIT_PLUGIN))) \
 	644:$(B)/leat.pc:$(LIBDIR)/pkgconfig/leat.pc \
 	644:$(B)/rpcrdma.pc:$(LIBDIR)/pkgconfig/rpcrdma.pc \
 	644:$(B)/rpcrdma-tirpc.pc:$(LIBDIR)/pkgconfig/rpcrdma-tirpc.pc \

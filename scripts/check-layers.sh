@@ -33,6 +33,7 @@ all=$(sources include xdr rpcrdma tirpc server client tests)
 	rule 'no "../"' "$inc\"\\.\\./" 'none' $all
 	rule 'verbs only in rpcrdma/verbs/' "$inc<(infiniband|rdma)/" 'rpcrdma/verbs/[a-z0-9_]*\.[ch]' $all
 	rule 'libaio only in server/store/store_aio.c' "$inc<libaio\\.h>" '(server/store|tests/unit)/(test_)?store_aio\.[ch]' $all
+	rule '<nbdkit> only in client/nbdkit/' "$inc<nbdkit" 'client/nbdkit/[a-z0-9_]*\.[ch]' $all
 	rule '<rpc/> only where listed in scripts/check-layers.sh' "$inc<rpc/" \
 		'include/rpcrdma_payload\.h|include/rpcrdma_tirpc\.h|tirpc/.*|rpcrdma/wire/stream\.[ch]|server/(spine/prog|nfs3/nfs3_meta)\.h|server/nfs3/rpcbind\.c|tests/.*' $all
 	rule 'base/ includes no library header' "${inc}\"(leat|rpcrdma)[a-z_]*\\.h\"" 'none' $(sources include/base)
@@ -53,6 +54,13 @@ own=$(sources client/tools | sed -n 's,.*/\([a-z0-9_]*\)\.h$,\1,p' | paste -sd'|
 # shellcheck disable=SC2046
 if found=$(grep -nE "$inc\"" $(sources client/tools) | grep -vE "include \"(base/[a-z0-9_]+|leat|leat_admin|leat_block|$own)\.h\""); then
 	echo "$found" | sed 's,^,layers: the leat command uses leat.h and base/ only: ,'
+	bad=1
+fi
+
+# So is the plugin of nbdkit, which uses the interface for volumes.
+# shellcheck disable=SC2046
+if found=$(grep -nE "$inc\"" /dev/null $(sources client/nbdkit) | grep -vE 'include "(leat|leat_block)\.h"'); then
+	echo "$found" | sed 's,^,layers: the plugin of nbdkit uses leat.h and leat_block.h only: ,'
 	bad=1
 fi
 

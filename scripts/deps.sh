@@ -8,7 +8,7 @@
 #   deps.sh install SET...     install them by apt-get, as root or by `sudo -n`; where that cannot
 #                              be, print the one line to type and fail
 #
-# SETs: build, rdma, check, fuzz, interop. A thing is looked for by what it does, not by its package's name, so
+# SETs: build, rdma, nbd, check, fuzz, interop. A thing is looked for by what it does, not by its package's name, so
 # that a machine with another distribution or its own compiler passes as well.
 
 set -eu
@@ -35,6 +35,11 @@ need_build() {
 need_rdma() {
 	has_pkg libibverbs || echo libibverbs-dev
 	has_pkg librdmacm || echo librdmacm-dev
+}
+
+# The same for the plugin of nbdkit.
+need_nbd() {
+	has_pkg nbdkit || echo nbdkit-plugin-dev
 }
 
 need_check() {
@@ -84,12 +89,18 @@ need_interop() {
 	has_cmd ypbind || echo ypbind-mt
 	has_cmd rpc.rstatd || echo rstatd
 	has_cmd rup || echo rstat-client
+	# tests/interop/nbdkit.sh
+	has_cmd nbdkit || echo nbdkit
+	has_cmd nbdcopy && has_cmd nbdsh || echo libnbd-bin
+	PATH=/usr/bin python3 -c 'import nbd' 2>/dev/null || echo python3-libnbd
+	has_cmd qemu-img || echo qemu-utils
+	has_cmd fio || echo fio
 }
 
 missing() {
 	for set in "$@"; do
 		case $set in
-		build | rdma | check | fuzz | interop) need_"$set" ;;
+		build | rdma | nbd | check | fuzz | interop) need_"$set" ;;
 		*) echo "deps.sh: no set named $set" >&2; exit 2 ;;
 		esac
 	done | sort -u | tr '\n' ' ' | sed 's/ $//'

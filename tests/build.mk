@@ -308,6 +308,7 @@ run-cov: tests
 	$(Q)llvm-cov report $(OUT)/leatd $(patsubst %,-object %,$(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS)) \
 		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
 
-LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(HANDLE_SRCS) $(PRELOAD_SRCS) $(RUN_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
+LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(HANDLE_SRCS) $(PRELOAD_SRCS) $(RUN_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS) \
+	$(if $(HAVE_NBDKIT),$(NBDKIT_SRCS))
 ALL_SRCS := $(LIB_SRCS) $(DUMP_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) $(NFS_SRCS) $(HOSTILE_SRCS) tests/tumble/tumble.c \
 	tests/powercut/powercut.c

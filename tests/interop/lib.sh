@@ -205,6 +205,55 @@ leatd_stop() {
 	[ "${1:-TERM}" = KILL ] || same 'exit status of leatd' "$rc" 0
 }
 
+# ---- a volume, and nbdkit with the plugin ---------------------------------------------------------------
+
+plugin=build/nbdkit-leat-plugin.so
+nbdkit_pid=''
+
+# volume_start [OPTION...]: leatd serves the file or device $volume as the volume vol0, over the local fabric
+volume_start() {
+	url=local://$work/leatd.sock/block/vol0 nbd="nbd+unix:///?socket=$work/nbd.sock"
+	: >"$work/leatd.log"
+	"$LEATD" --state-dir "$work/state" --block "vol0=$volume${volume_options:-}" --listen "local://$work/leatd.sock" \
+		"$@" >>"$work/leatd.log" 2>&1 &
+	leatd_pid=$!
+	wait_for 60 grep -q '^leatd: ready' "$work/leatd.log" || { cat "$work/leatd.log"; ok 'leatd is ready' false; }
+}
+
+# volume_end [SIGNAL]
+volume_end() {
+	[ -n "$leatd_pid" ] || return 0
+	kill "-${1:-TERM}" "$leatd_pid"
+	wait "$leatd_pid" 2>/dev/null || :
+	leatd_pid=''
+}
+
+# volume_reset: the machine of leatd goes down and comes up, without what was not synced: it has another boot id. What
+# the kernel holds is not lost, which the server cannot know
+volume_reset() {
+	volume_end KILL
+	printf '00000000-0000-0000-0000-000000000000' | dd of="$work/state/block-vol0.sync" bs=1 seek=16 conv=notrunc status=none
+	volume_start
+}
+
+# nbdkit_start [OPTION...]: serves the volume at $nbd
+nbdkit_start() {
+	rm -f "$work/nbdkit.pid" "$work/nbd.sock"
+	nbdkit -f -t 32 -P "$work/nbdkit.pid" -U "$work/nbd.sock" "$plugin" "$url" "$@" >>"$work/nbdkit.log" 2>&1 &
+	nbdkit_pid=$!
+	wait_for 60 sh -c "[ -s '$work/nbdkit.pid' ] || ! kill -0 $nbdkit_pid"
+	[ -s "$work/nbdkit.pid" ] || { tail -n 3 "$work/nbdkit.log"; ok 'nbdkit serves the volume' false; }
+}
+
+nbdkit_end() {
+	[ -n "$nbdkit_pid" ] || return 0
+	kill "$nbdkit_pid" 2>/dev/null || :
+	rc=0
+	wait "$nbdkit_pid" 2>/dev/null || rc=$?
+	nbdkit_pid=''
+	same 'exit status of nbdkit' "$rc" 0
+}
+
 # ---- Linux's client ---------------------------------------------------------------------------------
 
 # mounted DIR rdma|tcp [,OPTION...]: what leatd serves; from another address: from=ADDRESS; another export: of=/NAME
