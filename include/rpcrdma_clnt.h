@@ -137,6 +137,9 @@ struct rpcrdma_status {
 /* One call. Owned by the caller from start to done; zero-initialize before filling it. */
 struct rpcrdma_call {
 	uint32_t prog, vers, proc;
+	uint32_t segs_max;                 /* maximum segments of a chunk with payload, up to 64; more are copied together.
+	                                    * 0: 16, which every responder accepts. More need an inline size of 4096, and
+	                                    * no memory windows */
 	const struct rpcrdma_cred *cred;   /* NULL: the client's */
 	xdrproc_t encode;                  /* arguments; runs again if the call is retransmitted */
 	const void *args;

@@ -15,6 +15,8 @@
 #include "handle.h"
 #include "block_status.h"
 
+#define SEGS_MAX 64u /* of a chunk: every leatd accepts that */
+
 /* XDR bytes of parts of results, at their longest */
 #define STATUS_BYTES 4u
 #define NAME_BYTES (4u + BLOCK_NAME_MAX + 1u)
@@ -76,7 +78,7 @@ void lt_call_start_block(struct lt_call *c, uint32_t proc, const void *args, blo
 			 const struct iovec *sink, int sinkcnt, lt_call_done done)
 {
 	c->laned = (struct lt_call_laned){ args, lane };
-	c->rpc = (struct rpcrdma_call){ .args = c, .res = res, .sink = sink, .sinkcnt = sinkcnt };
+	c->rpc = (struct rpcrdma_call){ .args = c, .res = res, .sink = sink, .sinkcnt = sinkcnt, .segs_max = SEGS_MAX };
 	c->done = done;
 	lt_call_prog(c, LEAT_BLOCK, LEAT_BLOCK_V1, proc, &procs[proc]);
 }

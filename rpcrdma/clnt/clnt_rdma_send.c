@@ -32,6 +32,7 @@
 #include "plan.h"
 
 #define SCRATCH_BYTES 16384u
+#define MANY_INLINE 4096u /* room for lists of RR_REG_SEGS_MANY segments */
 
 /* ---- offers ------------------------------------------------------------------------------- */
 
@@ -49,17 +50,17 @@ static bool others_are_out(const struct rr_rcall *rc)
 	return false;
 }
 
-static void put_write_chunk(const struct rr_offer *o, struct rr_chunk *chunk)
+static void put_write_chunk(struct rr_offer *o, struct rr_chunk *chunk)
 {
 	chunk->nsegs = o->n;
 	for (unsigned i = 0; i < o->n; i++)
-		chunk->segs[i] = o->segs[i].seg;
+		chunk->segs[i] = rr_offer_seg(o, i)->seg;
 }
 
-static void put_read_chunk(const struct rr_offer *o, uint32_t position, struct rr_hdr *h)
+static void put_read_chunk(struct rr_offer *o, uint32_t position, struct rr_hdr *h)
 {
 	for (unsigned i = 0; i < o->n; i++)
-		h->reads[h->nreads++] = (struct rr_read_seg){ position, o->segs[i].seg };
+		h->reads[h->nreads++] = (struct rr_read_seg){ position, rr_offer_seg(o, i)->seg };
 }
 
 /* ---- calls on a link ---------------------------------------------------------------------- */
@@ -156,6 +157,8 @@ void rr_rcall_free_all(struct rr_link *l)
 		struct rr_rcall *rc = list_entry(node, struct rr_rcall, link);
 
 		free(rc->mode);
+		for (unsigned i = 0; i < RR_RCALL_OFFERS; i++)
+			rr_offer_fini(&rc->offers[i]);
 		free(rc);
 	}
 }
@@ -200,17 +203,33 @@ static bool payload_is_there(const struct rpcrdma_payload *p)
 	return sum >= p->length;
 }
 
-static unsigned segments(const struct rpcrdma_clnt *c, const struct iovec *iov, int iovcnt, uint64_t len)
+/* Each window needs a request of the send queue, and the lists have to fit the headers of call and reply. */
+static unsigned seg_limit(const struct rr_link *l, const struct rpcrdma_call *call)
+{
+	if (call->segs_max <= RR_REG_SEGS_MAX || l->reg->windows || l->mode ||
+	    MIN(l->clnt->send_inline, l->clnt->recv_inline) < MANY_INLINE)
+		return RR_REG_SEGS_MAX;
+	return MIN(call->segs_max, RR_REG_SEGS_MANY);
+}
+
+static unsigned segments_upto(const struct rpcrdma_clnt *c, const struct iovec *iov, int iovcnt, uint64_t len,
+			      unsigned limit)
 {
 	unsigned n = rr_mem_segments(c->engine->domain, iov, iovcnt, len);
 
-	return n > RR_REG_SEGS_MAX ? 1 : n; /* a bounce buffer */
+	return n > limit ? 1 : n; /* a bounce buffer */
+}
+
+static unsigned segments(const struct rpcrdma_clnt *c, const struct iovec *iov, int iovcnt, uint64_t len)
+{
+	return segments_upto(c, iov, iovcnt, len, RR_REG_SEGS_MAX);
 }
 
 static int plan(const struct rr_link *l, const struct rr_call *call, const struct rr_stream *s,
 		struct rr_plan_call *p)
 {
 	const struct rpcrdma_ready *ready = call->user->ready;
+	unsigned limit = seg_limit(l, call->user);
 	bool apart = is_apart(l, call);
 	uint64_t room = rr_clnt_sink_bytes(call);
 	size_t reply_max = (size_t)RR_RPC_REPLY_HDR_BYTES + call->user->reply_max + rr_clnt_verf_room(call);
@@ -233,7 +252,7 @@ static int plan(const struct rr_link *l, const struct rr_call *call, const struc
 		.reply_whole = call->room != NULL,
 		.has_result = room > 0,
 		.result_max = (uint32_t)room,
-		.result_segs = segments(l->clnt, call->user->sink, call->user->sinkcnt, room),
+		.result_segs = segments_upto(l->clnt, call->user->sink, call->user->sinkcnt, room, limit),
 		.reply_segs = call->room ? segments(l->clnt, &room_iov, 1, round_up4(reply_max)) : 1,
 		.send_max = l->clnt->send_inline,
 		.recv_max = l->clnt->recv_inline,
@@ -241,7 +260,7 @@ static int plan(const struct rr_link *l, const struct rr_call *call, const struc
 		.result_read = l->mode && l->mode->result_read,
 	};
 	if (p->arg_bytes)
-		p->arg_segs = segments(l->clnt, s->payload.iov, s->payload.iovcnt, p->arg_bytes);
+		p->arg_segs = segments_upto(l->clnt, s->payload.iov, s->payload.iovcnt, p->arg_bytes, limit);
 	return rr_plan_call(p);
 }
 
@@ -309,6 +328,7 @@ static int offer_result(struct rr_link *l, struct rr_rcall *rc, const struct rr_
 	rc->has_write = p->write_chunk;
 	rc->has_reply = p->reply_chunk;
 	if (p->write_chunk) {
+		rc->sink.limit = seg_limit(l, user);
 		err = rr_reg_offer(l->reg, &rc->sink, user->sink, user->sinkcnt, p->result_max, access,
 				   others_are_out(rc));
 		if (err)
@@ -347,6 +367,7 @@ static int offer_args(struct rr_link *l, struct rr_rcall *rc, const struct rr_pl
 	if (rr_how(rc) == RR_HOW_COPIED) {
 		gather(l->clnt, &s->payload, rc->mode->copy);
 	} else if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ) {
+		rc->args.limit = seg_limit(l, rc->call->user);
 		err = rr_reg_offer(l->reg, &rc->args, s->payload.iov, s->payload.iovcnt, p->arg_bytes,
 				   RR_ACCESS_REMOTE_READ, others_are_out(rc));
 		if (err)
@@ -378,7 +399,7 @@ static int offer_args(struct rr_link *l, struct rr_rcall *rc, const struct rr_pl
 }
 
 /* Writes the header and, unless it is a long call, the message to the Send's buffer; Return: bytes */
-static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_plan_call *p,
+static int build(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_call *p,
 		 const struct rr_stream *s, uint8_t *buf, size_t *ret_len)
 {
 	bool nomsg = p->form == RR_CALL_LONG || p->form == RR_CALL_LONG_READ;

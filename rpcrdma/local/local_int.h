@@ -24,7 +24,8 @@
 #include "local.h"
 
 #define LOCAL_REGIONS_MAX 64u      /* slabs of one protection domain; a bit each */
-#define LOCAL_DIRECT_MAX 256u      /* qp_direct tokens in use on one connection */
+#define LOCAL_DIRECT_FIRST 64u     /* qp_direct tokens that are allocated at first use ... */
+#define LOCAL_DIRECT_MAX 4096u     /* ... and at most, for one connection */
 #define LOCAL_REQS 128u            /* requests outstanding at the peer; a power of two */
 #define LOCAL_REQ_BYTES (256u * 1024) /* per request; both sides work at once on a long transfer */
 #define LOCAL_SGE_MAX 32u
@@ -212,6 +213,7 @@ struct peer_region {
 struct local_direct {
 	struct shm_key *key; /* NULL: unused */
 	struct peer_region *region;
+	uint32_t next;       /* unused: 1 + the next one that is, or 0 */
 };
 
 enum sqe_state { SQE_WAIT, SQE_MOVED };
@@ -354,7 +356,8 @@ struct local_qp {
 	struct local_map *peer_stage;  /* the peer's bounce area */
 	struct peer_region region[LOCAL_REGIONS_MAX];
 	uint64_t region_bytes;         /* total */
-	struct local_direct direct[LOCAL_DIRECT_MAX];
+	struct local_direct *direct;   /* by token */
+	uint32_t direct_room, direct_free; /* direct_free: 1 + an unused one, or 0 */
 	uint32_t ndirect;
 
 	/* as owner of memory; under pd->lock */

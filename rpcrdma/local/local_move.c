@@ -448,6 +448,25 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *
 
 /* ---- mapping ---- */
 
+/* Makes room for more tokens. Return: false: no memory, or too many are in use */
+static bool grow_direct(struct local_qp *qp)
+{
+	uint32_t room = qp->direct_room ? 2 * qp->direct_room : LOCAL_DIRECT_FIRST;
+	struct local_direct *more;
+
+	if (room > LOCAL_DIRECT_MAX)
+		return false;
+	more = realloc(qp->direct, room * sizeof(*more));
+	if (!more)
+		return false;
+	for (uint32_t i = qp->direct_room; i < room; i++)
+		more[i] = (struct local_direct){ .next = i + 1 < room ? i + 2 : 0 };
+	qp->direct_free = qp->direct_room + 1;
+	qp->direct = more;
+	qp->direct_room = room;
+	return true;
+}
+
 /** rr_local_qp_direct - maps peer memory for the kernel to write or read (fabric.h)
  *
  * Return: 0, -ENOTCONN, -EACCES if the key does not allow it, -EOPNOTSUPP if it is not in an accepted slab,
@@ -460,13 +479,11 @@ int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32
 	struct local_qp *qp = to_qp(base);
 	struct peer_region *region;
 	struct reach r;
-	uint32_t slot = 0;
+	uint32_t slot;
 
 	if (qp->phase != PHASE_UP)
 		return -ENOTCONN;
-	while (slot < LOCAL_DIRECT_MAX && qp->direct[slot].key)
-		slot++;
-	if (slot == LOCAL_DIRECT_MAX)
+	if (!qp->direct_free && !grow_direct(qp))
 		return -EOPNOTSUPP;
 	if (!reach_begin(qp, rkey, raddr, len, access, BUSY_PAGES, &r))
 		return -EACCES;
@@ -476,6 +493,8 @@ int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32
 		reach_end(&r);
 		return -EOPNOTSUPP;
 	}
+	slot = qp->direct_free - 1;
+	qp->direct_free = qp->direct[slot].next;
 	region->refs++;
 	qp->ndirect++;
 	qp->direct[slot] = (struct local_direct){ .key = r.entry, .region = region };
@@ -490,11 +509,13 @@ void rr_local_qp_direct_end(struct rr_qp *base, uint32_t token)
 	struct local_qp *qp = to_qp(base);
 	struct local_direct *d = &qp->direct[token];
 
-	assert(token < LOCAL_DIRECT_MAX && d->key);
+	assert(token < qp->direct_room && d->key);
 	atomic_fetch_sub(&d->key->busy, BUSY_PAGES);
 	if (!--d->region->refs && d->region->gone)
 		region_close(qp, d->region);
 	d->key = NULL;
+	d->next = qp->direct_free;
+	qp->direct_free = token + 1;
 	qp->ndirect--;
 }
 
@@ -504,6 +525,7 @@ void rr_local_move_fini(struct local_qp *qp)
 	struct local_fabric *f = to_fabric(qp->base.fabric);
 
 	assert(!qp->ndirect); /* the kernel may still be writing there */
+	free(qp->direct);
 	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
 		region_close(qp, &qp->region[i]);
 	rr_local_map_put(f, qp->stage);

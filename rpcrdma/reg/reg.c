@@ -45,7 +45,8 @@
 /* Every segment of @n offers. */
 #define for_each_seg(rseg, offers, n)                                                              \
 	for (struct rr_offer *each = (offers); each < (offers) + (n); each++)                      \
-		for (struct rr_reg_seg *rseg = each->segs; rseg < each->segs + each->n; rseg++)
+		for (unsigned at_ = 0; at_ < each->n; at_++)                                       \
+			for (struct rr_reg_seg *rseg = rr_offer_seg(each, at_); rseg; rseg = NULL)
 
 static const struct rr_reg_kind *const kinds[] = { &rr_reg_slab, &rr_reg_cached, &rr_reg_dynamic };
 
@@ -364,11 +365,17 @@ static int get_segs(struct rr_reg_conn *rc, const struct iovec *iov, int iovcnt,
 		    unsigned access, struct rr_offer *o)
 {
 	struct rpcrdma_domain *d = rc->engine->domain;
+	unsigned limit = o->limit ? o->limit : RR_REG_SEGS_MAX, wanted = rr_mem_segments(d, iov, iovcnt, len);
 	uint64_t left = len;
 	int err = 0;
 
-	if (rr_mem_segments(d, iov, iovcnt, len) > RR_REG_SEGS_MAX)
+	assert(limit <= RR_REG_SEGS_MANY);
+	if (wanted > limit)
 		return -ENOBUFS;
+	if (wanted > RR_REG_SEGS_MAX && !o->more)
+		o->more = calloc(RR_REG_SEGS_MANY - RR_REG_SEGS_MAX, sizeof(*o->more));
+	if (!o->more)
+		limit = MIN(limit, RR_REG_SEGS_MAX);
 	for (int i = 0; i < iovcnt && left && !err; i++) {
 		char *at = iov[i].iov_base;
 		size_t take = (size_t)MIN(left, (uint64_t)iov[i].iov_len), step;
@@ -376,8 +383,7 @@ static int get_segs(struct rr_reg_conn *rc, const struct iovec *iov, int iovcnt,
 		left -= take;
 		for (; take && !err; take -= step, at += step) {
 			step = rr_mem_span(d, at, take);
-			err = o->n < RR_REG_SEGS_MAX ?
-				      get_seg(rc, at, step, len, access, &o->segs[o->n]) : -ENOBUFS;
+			err = o->n < limit ? get_seg(rc, at, step, len, access, rr_offer_seg(o, o->n)) : -ENOBUFS;
 			o->n += !err;
 		}
 	}
@@ -456,7 +462,7 @@ int rr_reg_end(struct rr_reg *reg, struct rr_offer *offers, unsigned n, enum rr_
 		return -EAGAIN;
 	for (struct rr_offer *o = offers; o < offers + n; o++) {
 		for (; o->n; o->n--) {
-			int err = end_seg(rc, &o->segs[o->n - 1], how);
+			int err = end_seg(rc, rr_offer_seg(o, o->n - 1), how);
 
 			is_shared |= err == -ECONNABORTED;
 			is_lost |= err == -EFAULT && how == RR_END_REPLIED;

@@ -23,10 +23,13 @@
 #ifndef RR_REG_H
 #define RR_REG_H
 
+#include <stdlib.h>
+
 #include "hdr.h"
 #include "window.h"
 
 #define RR_REG_SEGS_MAX 16u /* segments of one chunk; every responder accepts this many */
+#define RR_REG_SEGS_MANY 64u /* if the caller knows that the responder accepts more */
 
 struct rr_cache_entry;
 struct rr_reg_bounce;
@@ -57,10 +60,26 @@ struct rr_reg_seg {
 /* The memory of one chunk. */
 struct rr_offer {
 	struct rr_reg_seg segs[RR_REG_SEGS_MAX];
+	struct rr_reg_seg *more;      /* those behind: RR_REG_SEGS_MANY - RR_REG_SEGS_MAX, or NULL. Kept while the offer
+	                               * exists: rr_offer_fini() */
+	unsigned limit;               /* set by the caller: maximum of segments; 0: RR_REG_SEGS_MAX */
 	unsigned n;                   /* segments that the peer may access */
 	uint8_t *mem;                 /* memory of the transport instead of the caller's, or NULL */
 	struct rr_reg_bounce *bounce; /* private: owns it */
 };
+
+/** rr_offer_seg - segment @i of an offer, below RR_REG_SEGS_MANY */
+static inline struct rr_reg_seg *rr_offer_seg(struct rr_offer *o, unsigned i)
+{
+	return i < RR_REG_SEGS_MAX ? &o->segs[i] : &o->more[i - RR_REG_SEGS_MAX];
+}
+
+/** rr_offer_fini - frees what a free offer keeps */
+static inline void rr_offer_fini(struct rr_offer *o)
+{
+	free(o->more);
+	o->more = NULL;
+}
 
 /* The registrations of one connection; its users read these facts. */
 struct rr_reg {

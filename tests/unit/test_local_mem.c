@@ -523,6 +523,35 @@ static void test_direct(void **state)
 	rig_close(&r);
 }
 
+/* A connection may have many of them at once, and each token is one mapping until it ends. */
+static void test_direct_many(void **state)
+{
+	static uint32_t token[LOCAL_DIRECT_MAX + 1];
+	struct rig r;
+	void *p;
+
+	(void)state;
+	rig_open(&r, BY_SLAB, ALL);
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < LOCAL_DIRECT_MAX; i++) {
+			assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem + i % 2 * 4096, 4096,
+						      RR_ACCESS_REMOTE_WRITE, &p, &token[i]), 0);
+			assert_true(token[i] < LOCAL_DIRECT_MAX);
+			((uint8_t *)p)[0] = (uint8_t)i;
+			assert_int_equal(r.mem[i % 2 * 4096], (uint8_t)i);
+		}
+		assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, 4096, RR_ACCESS_REMOTE_WRITE, &p,
+					      &token[LOCAL_DIRECT_MAX]), -EOPNOTSUPP);
+		rr_qp_direct_end(r.s.qp, token[7]);
+		assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, 4096, RR_ACCESS_REMOTE_WRITE, &p,
+					      &token[LOCAL_DIRECT_MAX]), 0);
+		assert_int_equal(token[LOCAL_DIRECT_MAX], token[7]);
+		for (uint32_t i = 0; i < LOCAL_DIRECT_MAX; i++)
+			rr_qp_direct_end(r.s.qp, token[i]);
+	}
+	rig_close(&r);
+}
+
 static unsigned withdraw(struct rig *r)
 {
 	return rr_qp_withdraw(r->c.qp, r->mr->rkey);
@@ -674,6 +703,7 @@ int main(void)
 		cmocka_unit_test(test_window_bounds),
 		cmocka_unit_test(test_window_queue_pair),
 		cmocka_unit_test(test_direct),
+		cmocka_unit_test(test_direct_many),
 		cmocka_unit_test(test_withdraw),
 		cmocka_unit_test(test_withdraw_from_the_dead),
 		cmocka_unit_test(test_accepted_by_agent),
