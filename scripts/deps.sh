@@ -89,10 +89,11 @@ need_interop() {
 	has_cmd ypbind || echo ypbind-mt
 	has_cmd rpc.rstatd || echo rstatd
 	has_cmd rup || echo rstat-client
-	# tests/interop/nbdkit.sh
+	# tests/interop/nbdkit.sh, nbd_kernel.sh
 	has_cmd nbdkit || echo nbdkit
 	has_cmd nbdcopy && has_cmd nbdsh || echo libnbd-bin
 	PATH=/usr/bin python3 -c 'import nbd' 2>/dev/null || echo python3-libnbd
+	has_cmd nbd-client || echo nbd-client
 	has_cmd qemu-img || echo qemu-utils
 	has_cmd fio || echo fio
 }
