@@ -40,7 +40,7 @@ $(OUT)/leat-dump: $(DUMP_OBJS) $(O)/libxdr.a $(O)/librpcrdma.a
 LDFLAGS_test_dir := -Wl,--wrap=malloc,--wrap=calloc,--wrap=reallocarray,--wrap=strdup
 LDFLAGS_test_removed := -Wl,--wrap=malloc
 LDFLAGS_test_server_space := -Wl,--wrap=fallocate,--wrap=fsync
-LDFLAGS_test_block_server := -Wl,--wrap=pwritev2
+LDFLAGS_test_block_server := -Wl,--wrap=pwritev2,--wrap=fs_limits_find_file
 LDFLAGS_test_block_sync := -Wl,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_node_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup

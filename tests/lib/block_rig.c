@@ -9,6 +9,7 @@
  * Errors:    Asserted with cmocka.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -104,11 +105,24 @@ static struct conf *make_conf(const char *const specs[])
 	return conf;
 }
 
+/* On a thread of its own, whose capabilities server_start() reduces: rxe serves a device only for a thread with the
+ * credentials with which it was opened, and the clients have opened theirs. */
+static void *run_start(void *conf)
+{
+	return (void *)(intptr_t)server_start(conf, &block_rig.srv);
+}
+
 static int start_server(const char *const specs[])
 {
 	struct conf *conf = make_conf(specs);
+	pthread_t thread;
 	size_t n = 0;
-	int err = server_start(conf, &block_rig.srv);
+	void *result;
+	int err;
+
+	assert_int_equal(pthread_create(&thread, NULL, run_start, conf), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	err = (int)(intptr_t)result;
 
 	if (err)
 		block_rig.srv = NULL;
