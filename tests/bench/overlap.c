@@ -18,7 +18,7 @@
  * Processor time is that of the whole process: client, server, modelled disk and modelled network.
  *
  * WHAT: matrix (lengths, depths, rates), grain (of one request: from 4 KiB), write, pool (-p), rate (a
- * constant-rate source); all of them by default.
+ * constant-rate source), block (volumes beside files); all of them by default.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +34,7 @@
 #include "base/util.h"
 #include "conf.h"
 #include "leat.h"
+#include "leat_block.h"
 #include "local.h"
 #include "server.h"
 
@@ -98,6 +99,10 @@ static struct export_how {
 
 #define N_EXPORTS ARRAY_SIZE(exports)
 
+/* Of these there are volumes, too */
+static const char *const volumes[] = { "off", "ordered", "streams" };
+#define OF_BLOCKS "block-"
+
 static const struct export_how *how_of(const char *name)
 {
 	for (size_t i = 0; i < N_EXPORTS; i++) {
@@ -126,12 +131,28 @@ static void add_export(struct conf *conf, const struct export_how *h, bool const
 	conf->nexports++;
 }
 
+/* A volume of its own with the options of @h: "block-NAME" */
+static void add_volume(struct conf *conf, const struct export_how *h)
+{
+	char arg[512], why[256];
+
+	snprintf(arg, sizeof(arg), "%s=%s/%s,store=sim:members=%u:chunk=%u:rate=%.0f,%s", h->name, dir, h->name, members,
+		 chunk, d_rate / members, h->options);
+	if (h->kind != OFF)
+		snprintf(arg + strlen(arg), sizeof(arg) - strlen(arg), ",streams=%u,chunk=%u", members, chunk);
+	if (block_conf_parse(arg, &conf->blocks[conf->nblocks], why, sizeof(why)))
+		die(arg, why);
+	conf->nblocks++;
+}
+
 static void start(void)
 {
-	struct conf conf;
+	static struct conf conf; /* too large for the stack */
 	char url[128];
 
 	conf_init(&conf);
+	for (size_t i = 0; i < ARRAY_SIZE(volumes); i++)
+		add_volume(&conf, how_of(volumes[i]));
 	for (size_t i = 0; i < N_EXPORTS; i++)
 		add_export(&conf, &exports[i], false);
 	add_export(&conf, how_of("streams-4k"), true);
@@ -147,27 +168,34 @@ static void start(void)
 	conf_fini(&conf);
 }
 
-static void make_file(void)
+static void fill_file(const char *name)
 {
 	char path[96];
 	int fd;
 
-	snprintf(dir, sizeof(dir), "%s/leat-overlap.XXXXXX",
-		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-	if (!mkdtemp(dir))
-		die(dir, strerror(errno));
-	snprintf(path, sizeof(path), "%s/f", dir);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	fd = open(path, O_CREAT | O_WRONLY, 0644);
-	for (unsigned i = 0; i < QD_MAX; i++) {
-		if (posix_memalign(&bufs[i], 4096, 4 * KIB * KIB))
-			die("memory", "none");
-		memset(bufs[i], 'a' + (int)i, 4 * KIB * KIB);
-	}
 	for (uint64_t at = 0; at < FILE_BYTES; at += 4 * KIB * KIB) {
 		if (pwrite(fd, bufs[0], 4 * KIB * KIB, (off_t)at) != (ssize_t)(4 * KIB * KIB))
 			die(path, strerror(errno));
 	}
 	close(fd);
+}
+
+static void make_files(void)
+{
+	snprintf(dir, sizeof(dir), "%s/leat-overlap.XXXXXX",
+		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+	if (!mkdtemp(dir))
+		die(dir, strerror(errno));
+	for (unsigned i = 0; i < QD_MAX; i++) {
+		if (posix_memalign(&bufs[i], 4096, 4 * KIB * KIB))
+			die("memory", "none");
+		memset(bufs[i], 'a' + (int)i, 4 * KIB * KIB);
+	}
+	fill_file("f");
+	for (size_t i = 0; i < ARRAY_SIZE(volumes); i++)
+		fill_file(volumes[i]);
 }
 
 static void clean_up(void)
@@ -178,13 +206,18 @@ static void clean_up(void)
 		return;
 	snprintf(path, sizeof(path), "%s/f", dir);
 	unlink(path);
+	for (size_t i = 0; i < ARRAY_SIZE(volumes); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, volumes[i]);
+		unlink(path);
+	}
 	rmdir(dir);
 }
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
 struct run {
-	struct leat_file *f;
+	struct leat_file *f;  /* or */
+	struct leat_block *b;
 	bool write;
 	uint32_t len;
 	uint64_t next, done, end_ns;
@@ -220,8 +253,12 @@ static void begin(struct slot *s)
 
 	r->next = (r->next + r->len) % FILE_BYTES;
 	r->out++;
-	err = r->write ? leat_aio_pwrite(r->f, s->buf, r->len, off, cb)
-		       : leat_aio_pread(r->f, s->buf, r->len, off, cb);
+	if (r->b)
+		err = r->write ? leat_aio_block_pwrite(r->b, s->buf, r->len, off, 0, cb)
+			       : leat_aio_block_pread(r->b, s->buf, r->len, off, cb);
+	else
+		err = r->write ? leat_aio_pwrite(r->f, s->buf, r->len, off, cb)
+			       : leat_aio_pread(r->f, s->buf, r->len, off, cb);
 	if (err)
 		die("request", strerror(-err));
 }
@@ -239,20 +276,44 @@ static double cpu_now(void)
 	       (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6;
 }
 
-static struct result run_once(const char *export, uint32_t len, unsigned qd, bool write)
+/* Return: the mount, or the handle of the volume */
+static struct leat *open_contender(const char *name, struct run *r)
+{
+	struct leat *m;
+	char url[160];
+
+	if (!strncmp(name, OF_BLOCKS, strlen(OF_BLOCKS))) {
+		snprintf(url, sizeof(url), "local://%s/sock/block/%s?poll=busy", dir, name + strlen(OF_BLOCKS));
+		if (leat_block_attach(url, NULL, 0, &r->b))
+			die(url, leat_error(NULL));
+		return leat_block_handle(r->b);
+	}
+	snprintf(url, sizeof(url), "local://%s/sock/%s?poll=busy&readahead=0&wsize=1M&rsize=1M", dir, name);
+	if (leat_mount(url, NULL, &m))
+		die(url, leat_error(NULL));
+	if (leat_open(m, "f", O_RDWR, 0, &r->f))
+		die(url, leat_error(m));
+	return m;
+}
+
+static void close_contender(struct leat *m, struct run *r)
+{
+	if (r->b) {
+		(void)leat_block_detach(r->b);
+		return;
+	}
+	(void)leat_close(r->f);
+	leat_umount(m);
+}
+
+static struct result run_once(const char *name, uint32_t len, unsigned qd, bool write)
 {
 	struct slot slots[QD_MAX];
 	struct run r = { .len = len, .write = write };
-	struct leat *m;
-	char url[160];
+	struct leat *m = open_contender(name, &r);
 	uint64_t start_ns;
 	double cpu;
 
-	snprintf(url, sizeof(url), "local://%s/sock/%s?poll=busy&readahead=0&wsize=1M&rsize=1M", dir, export);
-	if (leat_mount(url, NULL, &m))
-		die(url, leat_error(NULL));
-	if (leat_open(m, "f", O_RDWR, 0, &r.f))
-		die(url, leat_error(m));
 	for (unsigned warm = 0; warm < 2; warm++) {
 		r.next = r.done = 0;
 		start_ns = clock_now_ns();
@@ -268,8 +329,7 @@ static struct result run_once(const char *export, uint32_t len, unsigned qd, boo
 	}
 	cpu = cpu_now() - cpu;
 	start_ns = clock_now_ns() - start_ns;
-	(void)leat_close(r.f);
-	leat_umount(m);
+	close_contender(m, &r);
 	/* both ends spin: run at a real-time priority on a busy machine, they must rest in time for
 	 * the kernel not to make them (sched_rt_runtime_us) */
 	usleep((useconds_t)(seconds * 1e6 / 5));
@@ -330,8 +390,8 @@ static void compare(const char *const *names, unsigned count, uint32_t len, unsi
 			res[i][r] = run_once(names[i], len, qd, write);
 	}
 	for (unsigned i = 0; i < count; i++) {
-		bool constant = !strncmp(names[i], "rate-", 5);
-		const struct export_how *h = how_of(names[i] + (constant ? 5 : 0));
+		bool constant = !strncmp(names[i], "rate-", 5), block = !strncmp(names[i], OF_BLOCKS, strlen(OF_BLOCKS));
+		const struct export_how *h = how_of(names[i] + (constant ? 5 : block ? strlen(OF_BLOCKS) : 0));
 		double b = bound(h, len, qd, n, constant), rate;
 
 		qsort(res[i], rounds, sizeof(res[i][0]), by_rate);
@@ -384,6 +444,20 @@ static void constant_rate(void)
 	compare(names, ARRAY_SIZE(names), 1 << 20, 1, d_rate, false);
 }
 
+/* Each volume behind the file with the same options */
+static void blocks(void)
+{
+	static const char *const names[] = { "off", "block-off", "ordered", "block-ordered", "streams", "block-streams" };
+	static const uint32_t lens[] = { 256, 1024 };
+
+	for (size_t l = 0; l < ARRAY_SIZE(lens); l++) {
+		for (unsigned qd = 1; qd <= 4; qd *= 4) {
+			compare(names, ARRAY_SIZE(names), lens[l] * 1024, qd, d_rate, false);
+			compare(names, ARRAY_SIZE(names), lens[l] * 1024, qd, d_rate, true);
+		}
+	}
+}
+
 static void pool(void)
 {
 	static const char *const names[] = { "off", "streams-4k", "streams" };
@@ -398,7 +472,7 @@ static const struct what {
 	void (*run)(void);
 } whats[] = {
 	{ "grain", grains }, { "matrix", matrix },	 { "write", writes },
-	{ "rate", constant_rate },  { "pool", pool },
+	{ "rate", constant_rate },  { "pool", pool }, { "block", blocks },
 };
 
 int main(int argc, char **argv)
@@ -439,7 +513,7 @@ int main(int argc, char **argv)
 	    rounds > ROUNDS_MAX)
 		die("usage", "a number is out of its range");
 	log_set_level(LOG_LEVEL_WARN);
-	make_file();
+	make_files();
 	atexit(clean_up);
 	start();
 	printf("d = %.0f MB/s of %u members, chunk %u KiB; medians of %u runs of %.1f s\n", d_rate / 1e6,
