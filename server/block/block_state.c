@@ -157,7 +157,7 @@ int block_state_open(const char *dir, const char *name, uint64_t id, struct bloc
 		err = map_page(s, ret_verf);
 	if (err) {
 		(void)opt_fail(err, why, why_bytes, "state-dir %s: block-%s.sync: %s", dir, name,
-			       err == -EBUSY	? "another leatd has it"
+			       err == -EBUSY	? "another leatd has a volume of this name; give this one another state-dir"
 			       : err == -EINVAL ? "it is not such a file"
 						: strerror(-err));
 		block_state_close(s);

@@ -127,7 +127,7 @@ static int open_state(struct block_volume *v, const struct block_conf *c, const 
 	err = block_state_load(v->state, v);
 	if (err)
 		return opt_fail(err, why, why_bytes, "state-dir %s: block-%s.holders: %s", dir, v->name,
-				err == -EINVAL ? "it is damaged; without it, the holders of the volume are unknown"
+				err == -EINVAL ? "it is damaged, so the holders of the volume are unknown; remove it if there are none"
 					       : strerror(-err));
 	return 0;
 }
