@@ -169,6 +169,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 		return NULL;
 	re->nreqs += !n;
 	list_init(&r->link);
+	list_init(&r->job.link); /* leave_queue() asks about it, also if it has never been submitted */
 	list_add_tail(&c->reqs, &r->of_conn);
 	r->state = REQ_NEW;
 	r->reactor = re;
