@@ -185,13 +185,11 @@ struct block_attachment *block_find(const struct block_volume *v, const char *na
 
 struct block_attachment *block_find_number(const struct block_volume *v, uint64_t number)
 {
-	list_for_each(node, &v->holders) {
-		struct block_attachment *a = list_entry(node, struct block_attachment, link);
+	struct block_attachment *a = v->by_number[number % BLOCK_HOLDERS_MAX];
 
-		if (a->number == number)
-			return a;
-	}
-	return NULL;
+	while (a && a->number != number)
+		a = a->next;
+	return a;
 }
 
 void block_add(struct block_volume *v, struct block_attachment *a)
@@ -205,6 +203,8 @@ void block_add(struct block_volume *v, struct block_attachment *a)
 		}
 	}
 	list_add_tail(before, &a->link);
+	a->next = v->by_number[a->number % BLOCK_HOLDERS_MAX];
+	v->by_number[a->number % BLOCK_HOLDERS_MAX] = a;
 	v->nholders++;
 }
 
@@ -245,6 +245,11 @@ static void end_attachment(struct block_volume *v, struct block_attachment *a)
 
 void block_fence(struct block_volume *v, struct block_attachment *a)
 {
+	struct block_attachment **at = &v->by_number[a->number % BLOCK_HOLDERS_MAX];
+
+	while (*at != a)
+		at = &(*at)->next;
+	*at = a->next;
 	a->fenced = true;
 	list_del(&a->link);
 	v->nholders--;

@@ -52,6 +52,7 @@ struct block_lane_state {
 
 struct block_attachment {
 	struct list link; /* volume->holders, by name, or volume->ending */
+	struct block_attachment *next; /* in volume->by_number */
 	char name[BLOCK_NAME_MAX + 1], app[BLOCK_NAME_MAX + 1], peer[BLOCK_TEXT_MAX + 1];
 	uint64_t number; /* of the holder's name, from its first ATTACH on */
 	uint64_t generation; /* of this ATTACH: grows with each of the volume */
@@ -81,6 +82,7 @@ struct block_volume {
 
 	pthread_mutex_t lock; /* over the rest */
 	struct list holders, ending; /* struct block_attachment */
+	struct block_attachment *by_number[BLOCK_HOLDERS_MAX]; /* heads: holders by number modulo it */
 	unsigned nholders;
 	uint64_t generations, numbers; /* given so far */
 	bool attaching;		 /* an ATTACH or DETACH is in progress: the next one waits */
