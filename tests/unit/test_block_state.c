@@ -293,7 +293,7 @@ static void one_leatd(void **arg)
 
 	(void)arg;
 	assert_int_equal(block_state_open(dir.path, "vol", ID, &other, &v, why, sizeof(why)), -EBUSY);
-	assert_non_null(strstr(why, "another leatd has it"));
+	assert_non_null(strstr(why, "another leatd has a volume of this name"));
 }
 
 int main(void)
