@@ -32,6 +32,7 @@
 const char *block_rig_url, *block_rig_capture;
 bool block_rig_stateless;
 size_t block_rig_pinned;
+const char *block_rig_export;
 struct block_rig block_rig;
 
 static struct rpcrdma_addr addr;
@@ -84,6 +85,15 @@ static void add_volume(struct conf *conf, const char *spec)
 		fail_msg("%s: %s", text, why);
 }
 
+static void add_export(struct conf *conf)
+{
+	char text[512], why[256];
+
+	(void)snprintf(text, sizeof(text), "/files=%s,%s", block_rig.dir.path, block_rig_export);
+	if (export_conf_parse(text, &conf->exports[conf->nexports++], why, sizeof(why)))
+		fail_msg("%s: %s", text, why);
+}
+
 static struct conf *make_conf(const char *const specs[])
 {
 	struct conf *conf = malloc(sizeof(*conf));
@@ -97,6 +107,8 @@ static struct conf *make_conf(const char *const specs[])
 	assert_int_equal(rpcrdma_addr_parse(network() ? network() : url, &conf->listen[0]), 0);
 	conf->nlisten = 1;
 	conf->reactors = 2;
+	if (block_rig_export)
+		add_export(conf);
 	if (block_rig_pinned)
 		conf->pinned_max = block_rig_pinned;
 	if (!block_rig_stateless)

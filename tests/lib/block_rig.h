@@ -35,6 +35,9 @@ extern bool block_rig_stateless;
 /* A file that gets the traffic of the local fabric, as pcap; or NULL */
 extern const char *block_rig_capture;
 
+/* They export the directory, too, with these options: "/files" */
+extern const char *block_rig_export;
+
 /* Limit of their buffer memory; 0: the default */
 extern size_t block_rig_pinned;
 
