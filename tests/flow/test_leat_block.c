@@ -27,6 +27,43 @@ LOG_DEFINE("test_leat_block");
 
 static struct fake_volume rig;
 
+/* Members of the rig, and what its thread reads besides: under its lock. */
+#define LOCKED(...)                                                                                      \
+	do {                                                                                                 \
+		pthread_mutex_lock(&rig.lock);                                                               \
+		__VA_ARGS__;                                                                         \
+		pthread_mutex_unlock(&rig.lock);                                                             \
+	} while (0)
+#define SET(member, value)                                                                                   \
+	do {                                                                                                 \
+		__typeof__(rig.member) n_ = (value); /* may lock, too */                                     \
+		LOCKED(rig.member = n_);                                                                     \
+	} while (0)
+#define GET(member)                                                                                          \
+	__extension__({                                                                                      \
+		__typeof__(rig.member) v_;                                                                   \
+		LOCKED(v_ = rig.member);                                                                     \
+		v_;                                                                                          \
+	})
+#define GET_TEXT(member) text_of(rig.member)
+
+static const char *text_of(const char *member)
+{
+	static char copy[LEAT_BLOCK_NAME_MAX + 1];
+
+	LOCKED(snprintf(copy, sizeof(copy), "%s", member));
+	return copy;
+}
+
+/* A copy of the volume's content */
+static const uint8_t *disk(void)
+{
+	static uint8_t copy[FAKE_VOLUME_ROOM];
+
+	LOCKED(memcpy(copy, rig.disk, sizeof(copy)));
+	return copy;
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -83,10 +120,10 @@ static void use_volume(struct leat_block *b)
 	assert_int_equal(leat_block_flush(b), 0);
 	assert_int_equal(leat_block_pread(b, got, 299520, 0), 299520);
 	assert_memory_equal(got + 512, want + 512, 299520 - 512);
-	assert_memory_equal(got, rig.disk, 299520);
+	assert_memory_equal(got, disk(), 299520);
 	assert_int_equal(leat_block_pread(b, got, 0, 512), 0);
 	assert_int_equal(leat_block_pwrite(b, got, 0, 1u << 20, 0), 0);
-	assert_int_equal(rig.fua, 1);
+	assert_int_equal(GET(fua), 1);
 	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_FLUSH), 1);
 }
 
@@ -96,10 +133,10 @@ static void round_trip(const char *url)
 
 	use_volume(b);
 	assert_int_equal(strlen(leat_block_holder_name(b)), 16);
-	assert_string_equal(leat_block_holder_name(b), rig.holder);
-	assert_string_equal(rig.app, program_invocation_short_name);
+	assert_string_equal(leat_block_holder_name(b), GET_TEXT(holder));
+	assert_string_equal(GET_TEXT(app), program_invocation_short_name);
 	detach(b);
-	assert_string_equal(rig.holder, "");
+	assert_string_equal(GET_TEXT(holder), "");
 	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_DETACH), 1);
 }
 
@@ -123,7 +160,7 @@ static void several_connections(void **state)
 	use_volume(b);
 	for (uint32_t slot = 0; slot < 3; slot++)
 		assert_int_equal(fake_volume_incarnation(&rig, slot), 1);
-	assert_string_equal(rig.holder, "me");
+	assert_string_equal(GET_TEXT(holder), "me");
 	detach(b);
 }
 
@@ -154,7 +191,7 @@ static void scatter(const char *url, size_t part, size_t odd)
 	assert_int_equal(leat_block_pwritev(b, iov, n, 512, 0), sizeof(want) - 512);
 	for (size_t i = 512; i < sizeof(want); i++)
 		want[i] = (uint8_t)~want[i];
-	assert_memory_equal(rig.disk, want, sizeof(want));
+	assert_memory_equal(disk(), want, sizeof(want));
 	detach(b);
 }
 
@@ -174,19 +211,22 @@ static void count_copies(struct leat_block *b, char *mem, size_t len, int cnt, u
 	static struct iovec iov[256];
 	uint64_t before = stat_of(b, "bytes_copied");
 	size_t all = len * (size_t)cnt;
+	const uint8_t *now;
 
 	for (int i = 0; i < cnt; i++)
 		iov[i] = (struct iovec){ mem + 2 * len * (size_t)i, len };
 	assert_int_equal(leat_block_preadv(b, iov, cnt, 0), all);
 	assert_in_range(stat_of(b, "bytes_copied") - before, want, want + 16383); /* with the messages */
+	now = disk();
 	for (size_t i = 0; i < all; i++)
-		assert_int_equal((uint8_t)mem[i / len * 2 * len + i % len], rig.disk[i]);
+		assert_int_equal((uint8_t)mem[i / len * 2 * len + i % len], now[i]);
 	for (int i = 0; i < cnt; i++)
 		memset(iov[i].iov_base, i, len);
 	assert_int_equal(leat_block_pwritev(b, iov, cnt, 0, 0), all);
 	assert_in_range(stat_of(b, "bytes_copied") - before, 2 * want, 2 * want + 32767);
+	now = disk();
 	for (size_t i = 0; i < all; i++)
-		assert_int_equal(rig.disk[i], (uint8_t)(i / len));
+		assert_int_equal(now[i], (uint8_t)(i / len));
 }
 
 /* Small parts are copied once, others never. */
@@ -293,7 +333,7 @@ static void read_only(void **state)
 	uint8_t buf[512];
 
 	(void)state;
-	assert_int_equal(rig.attach_flags, BLOCK_RDONLY);
+	assert_int_equal(GET(attach_flags), BLOCK_RDONLY);
 	assert_int_equal(leat_block_info(b, &info), 0);
 	assert_true(info.rdonly);
 	assert_int_equal(leat_block_pread(b, buf, 512, 0), 512);
@@ -321,14 +361,14 @@ static void growth(void **state)
 	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_READ) + fake_volume_calls(&rig, BLOCKPROC_WRITE) +
 			 fake_volume_calls(&rig, BLOCKPROC_ZERO) + fake_volume_calls(&rig, BLOCKPROC_DISCARD), 0);
 	assert_memory_equal(buf, (uint8_t[4096]){ 0 }, 4096);
-	rig.size *= 2;
+	SET(size, 2 * GET(size));
 	asked = fake_volume_calls(&rig, BLOCKPROC_INFO);
 	assert_int_equal(leat_block_pread(b, buf, 4096, (1u << 20) - 512), 4096);
-	assert_memory_equal(buf, rig.disk + (1u << 20) - 512, 4096);
+	assert_memory_equal(buf, disk() + (1u << 20) - 512, 4096);
 	assert_int_equal(leat_block_pwrite(b, buf, 4096, 1u << 20, 0), 4096);
 	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_INFO), asked + 1);
 	assert_int_equal(leat_block_size(b), 2u << 20);
-	rig.size *= 2;
+	SET(size, 2 * GET(size));
 	assert_int_equal(leat_block_zero(b, 3u << 20, 512, 0), 0);
 	assert_int_equal(leat_block_size(b), 4u << 20);
 	detach(b);
@@ -350,8 +390,8 @@ static void restarts(const char *url)
 		assert_int_equal(fake_volume_incarnation(&rig, 0), round);
 		assert_int_equal(fake_volume_incarnation(&rig, 1), round);
 	}
-	assert_int_equal(rig.old_lanes, 0);
-	assert_int_equal(rig.nlanes, 2); /* one instance */
+	assert_int_equal(GET(old_lanes), 0);
+	assert_int_equal(GET(nlanes), 2); /* one instance */
 	detach(b);
 }
 
@@ -384,9 +424,9 @@ static void lanes_of_copies(void **state)
 		atomic_store(&proxy.cut, cuts[i]);
 		assert_int_equal(leat_block_pwrite(b, buf, 512, 512 * i, 0), 512);
 		assert_int_equal(fake_volume_incarnation(&rig, 0), i + 2);
-		assert_memory_equal(rig.disk + 512 * i, buf, 512);
+		assert_memory_equal(disk() + 512 * i, buf, 512);
 	}
-	assert_int_equal(rig.old_lanes, 0);
+	assert_int_equal(GET(old_lanes), 0);
 	detach(b);
 	tcp_proxy_stop(&proxy);
 }
@@ -410,11 +450,11 @@ static void refused_lane(void **state)
 	uint8_t buf[512] = { 1 };
 
 	(void)state;
-	rig.odd = refuse_lane;
-	refuse_lanes = 1;
+	SET(odd, refuse_lane);
+	LOCKED(refuse_lanes = 1);
 	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), -ECONNABORTED);
 	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_WRITE), 1);
-	rig.odd = NULL;
+	SET(odd, NULL);
 	detach(b);
 }
 
@@ -428,10 +468,10 @@ static void verifier(void **state)
 	(void)state;
 	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), 512);
 	assert_int_equal(leat_block_flush(b), 0);
-	rig.verf = 2; /* nothing was unflushed */
+	SET(verf, 2); /* nothing was unflushed */
 	assert_int_equal(leat_block_flush(b), 0);
 	assert_int_equal(leat_block_zero(b, 0, 512, 0), 0);
-	rig.verf = 3;
+	SET(verf, 3);
 	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), 512);
 	assert_int_equal(leat_block_flush(b), -EIO);
 	assert_non_null(strstr(leat_error(leat_block_handle(b)), "the server has lost changes that were not flushed"));
@@ -441,10 +481,10 @@ static void verifier(void **state)
 	detach(b);
 	b = attach(rig.local_url, "holder=a", 0);
 	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, LEAT_BLOCK_FUA), 512);
-	rig.verf = 4; /* what FUA wrote is safe */
+	SET(verf, 4); /* what FUA wrote is safe */
 	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, LEAT_BLOCK_FUA), 512);
 	assert_int_equal(leat_block_discard(b, 0, 512), 0);
-	rig.verf = 5;
+	SET(verf, 5);
 	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, LEAT_BLOCK_FUA), -EIO);
 	assert_int_equal(leat_block_flush(b), -EIO);
 	detach(b);
@@ -465,16 +505,16 @@ static void verifier_of_later_write(void **state)
 	uint8_t buf[512] = { 1 };
 
 	(void)state;
-	rig.hold = true;
+	SET(hold, true);
 	assert_int_equal(leat_aio_block_flush(b, (struct leat_cb){ count_fn, &flush, count_free }), 0);
 	await_held(b, 1);
-	rig.hold = false;
+	SET(hold, false);
 	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), 512);
 	fake_volume_release(&rig);
 	while (!flush.fn)
 		assert_true(leat_poll(leat_session(leat_block_handle(b)), -1) >= 0);
 	assert_int_equal(flush.result, 0);
-	rig.verf = 2;
+	SET(verf, 2);
 	assert_int_equal(leat_block_flush(b), -EIO);
 	detach(b);
 }
@@ -629,23 +669,23 @@ static void impossible_descriptions(void **state)
 	unsigned n = 0;
 
 	(void)state;
-	rig.odd = tell_lie;
+	SET(odd, tell_lie);
 	for (unsigned i = 0; i < ARRAY_SIZE(lies); i++) {
 		char url[300];
 
-		lie = lies[i];
+		LOCKED(lie = lies[i]);
 		assert_int_equal(leat_block_info(b, &info), -EREMOTEIO);
 		assert_int_equal(leat_block_pread(b, buf, 512, 1u << 20), -EREMOTEIO);
 		assert_int_equal(leat_block_discard(b, 1u << 20, 512), -EREMOTEIO);
-		if (lie != other_name)
+		if (lies[i] != other_name)
 			assert_int_equal(leat_block_list(b, ignore_volume, &n), -EREMOTEIO);
 		snprintf(url, sizeof(url), "%s?holder=a", rig.local_url);
 		refuse_attach(url, 0, -EREMOTEIO, "ATTACH");
-		lie = NULL;
+		LOCKED(lie = NULL);
 		assert_int_equal(leat_block_detach(b), -ESTALE); /* the server has another attachment of this holder */
 		b = attach(rig.local_url, "holder=a", 0);
 	}
-	rig.odd = NULL;
+	SET(odd, NULL);
 	detach(b);
 }
 
@@ -655,17 +695,17 @@ static void endless_lists(void **state)
 	unsigned n = 0;
 
 	(void)state;
-	rig.odd = tell_lie;
-	lie = no_progress;
+	SET(odd, tell_lie);
+	LOCKED(lie = no_progress);
 	assert_int_equal(leat_block_list(b, ignore_volume, &n), -EREMOTEIO);
 	assert_int_equal(leat_block_holders(b, ignore_holder, &n), -EREMOTEIO);
 	assert_int_equal(n, 0);
-	lie = same_page;
+	LOCKED(lie = same_page);
 	assert_int_equal(leat_block_list(b, ignore_volume, &n), -EREMOTEIO);
 	assert_int_equal(leat_block_holders(b, ignore_holder, &n), -EREMOTEIO);
 	assert_int_equal(n, 2);
 	assert_non_null(strstr(leat_error(leat_block_handle(b)), "list holders: Remote I/O error (an impossible list)"));
-	rig.odd = NULL;
+	SET(odd, NULL);
 	detach(b);
 }
 
@@ -675,10 +715,40 @@ static void short_reads(void **state)
 	uint8_t buf[4096];
 
 	(void)state;
-	rig.odd = tell_lie;
-	lie = short_read;
+	SET(odd, tell_lie);
+	LOCKED(lie = short_read);
 	assert_int_equal(leat_block_pread(b, buf, 4096, 0), -EREMOTEIO);
-	rig.odd = NULL;
+	SET(odd, NULL);
+	detach(b);
+}
+
+/* The second call of a long write fails: a part is no success. */
+static unsigned good_calls;
+
+static void fail_later_calls(uint32_t proc, void *res)
+{
+	if ((proc == BLOCKPROC_WRITE || proc == BLOCKPROC_READ || proc == BLOCKPROC_ZERO) && !good_calls--)
+		*(block_status *)res = BLOCK_ERR_IO;
+}
+
+static void half_done(void **state)
+{
+	struct leat_block *b;
+	static uint8_t buf[3u << 20];
+
+	(void)state;
+	SET(size, (uint64_t)4 << 30);
+	b = attach(rig.local_url, "credits=1", 0);
+	SET(odd, tell_lie);
+	LOCKED(lie = fail_later_calls);
+	LOCKED(good_calls = 1);
+	assert_int_equal(leat_block_pwrite(b, buf, sizeof(buf), 0, 0), -EIO);
+	assert_non_null(strstr(leat_error(leat_block_handle(b)), "WRITE at offset 1048576: Input/output error (BLOCK_ERR_IO)"));
+	LOCKED(good_calls = 1);
+	assert_int_equal(leat_block_pread(b, buf, sizeof(buf), 0), -EIO);
+	LOCKED(good_calls = 1);
+	assert_int_equal(leat_block_zero(b, 0, (uint64_t)3 << 30, 0), -EIO);
+	SET(odd, NULL);
 	detach(b);
 }
 
@@ -689,8 +759,11 @@ static void say_bad_extents(uint32_t proc, void *res)
 {
 	BLOCKEXTENTSresok *ok = &((BLOCKEXTENTSres *)res)->BLOCKEXTENTSres_u.resok;
 
+	static block_extent told[4]; /* encoded without the lock */
+
 	if (proc == BLOCKPROC_EXTENTS) {
-		ok->extents.extents_val = bad_extents;
+		memcpy(told, bad_extents, sizeof(told));
+		ok->extents.extents_val = told;
 		ok->extents.extents_len = nbad_extents;
 	}
 }
@@ -714,14 +787,14 @@ static void impossible_extents(void **state)
 	struct leat_block_extent v[4];
 
 	(void)state;
-	rig.odd = tell_lie;
-	lie = say_bad_extents;
+	SET(odd, tell_lie);
+	LOCKED(lie = say_bad_extents);
 	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
-		memcpy(bad_extents, bad[i].of, sizeof(bad[i].of));
-		nbad_extents = bad[i].n;
+		LOCKED(memcpy(bad_extents, bad[i].of, sizeof(bad[i].of)));
+		LOCKED(nbad_extents = bad[i].n);
 		assert_int_equal(leat_block_extents(b, 0, 4096, v, ARRAY_SIZE(v)), -EREMOTEIO);
 	}
-	rig.odd = NULL;
+	SET(odd, NULL);
 	detach(b);
 }
 
@@ -762,7 +835,7 @@ static void lists(void **state)
 	uint8_t buf[512];
 
 	(void)state;
-	rig.volumes = 150;
+	SET(volumes, 150);
 	assert_int_equal(leat_block_list(look, take_volume, &volumes), 0);
 	assert_int_equal(volumes.n, 151);
 	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_LIST), 3);
@@ -802,42 +875,44 @@ static void extents(void **state)
 	}
 	assert_int_equal(leat_block_extents(b, 0, 1u << 20, v, 4), 4);
 	assert_int_equal(v[3].off + v[3].len, 4u << 16);
-	rig.odd = tell_lie; /* neighbours of a kind */
-	lie = say_bad_extents;
-	bad_extents[0] = bad_extents[1] = (block_extent){ 1024, BLOCK_ZERO };
-	nbad_extents = 2;
+	SET(odd, tell_lie); /* neighbours of a kind */
+	LOCKED(lie = say_bad_extents);
+	LOCKED(bad_extents[0] = bad_extents[1] = (block_extent){ 1024, BLOCK_ZERO });
+	LOCKED(nbad_extents = 2);
 	assert_int_equal(leat_block_extents(b, 0, 8192, v, 1), 1);
 	assert_int_equal(v[0].len, 8192);
 	assert_int_equal(v[0].kind, LEAT_BLOCK_ZERO);
-	rig.odd = NULL;
+	SET(odd, NULL);
 	detach(b);
 }
 
 static void long_ranges(void **state)
 {
 	struct leat_block_extent v[2];
+	const uint8_t *now;
 	struct leat_block *b;
 
 	(void)state;
-	rig.size = (uint64_t)5 << 30;
+	SET(size, (uint64_t)5 << 30);
 	b = attach(rig.local_url, NULL, 0);
 	assert_int_equal(leat_block_zero(b, 4096, ((uint64_t)3 << 30) + 512, LEAT_BLOCK_KEEP), 0);
 	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_ZERO), 4);
+	now = disk();
 	for (unsigned i = 4096; i < FAKE_VOLUME_ROOM; i++)
-		assert_int_equal(rig.disk[i], 0);
+		assert_int_equal(now[i], 0);
 	assert_int_equal(leat_block_discard(b, 0, (uint64_t)2 << 30), 0);
 	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_DISCARD), 2);
-	assert_int_equal(rig.disk[0], 0xdd);
+	assert_int_equal(disk()[0], 0xdd);
 	assert_int_equal(leat_block_zero(b, 4096, 0, 0), 0);
 	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_ZERO), 4);
-	rig.odd = tell_lie;
-	lie = say_bad_extents;
-	bad_extents[0] = (block_extent){ 1u << 30, BLOCK_HOLE };
-	nbad_extents = 1;
+	SET(odd, tell_lie);
+	LOCKED(lie = say_bad_extents);
+	LOCKED(bad_extents[0] = (block_extent){ 1u << 30, BLOCK_HOLE });
+	LOCKED(nbad_extents = 1);
 	assert_int_equal(leat_block_extents(b, 0, (uint64_t)3 << 30, v, 2), 1);
 	assert_int_equal(v[0].len, (uint64_t)3 << 30);
-	rig.odd = NULL;
-	rig.flags &= (unsigned)~BLOCK_CAN_DISCARD;
+	SET(odd, NULL);
+	SET(flags, GET(flags) & (unsigned)~BLOCK_CAN_DISCARD);
 	assert_int_equal(leat_block_discard(b, 0, 512), -EOPNOTSUPP);
 	detach(b);
 }
@@ -850,9 +925,9 @@ static void put_off(void **state)
 	uint8_t buf[512] = { 1 };
 
 	(void)state;
-	rig.later = 1;
+	SET(later, 1);
 	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), 512);
-	rig.later = 1;
+	SET(later, 1);
 	assert_int_equal(leat_block_flush(b), 0);
 	assert_int_equal(stat_of(b, "jukebox_retries"), 2);
 	detach(b);
@@ -871,7 +946,7 @@ static void cancelled(void **state)
 	uint8_t in[512], out[512] = { 1 };
 
 	(void)state;
-	rig.hold = true;
+	SET(hold, true);
 	assert_int_equal(leat_aio_block_pread(b, in, 512, 0, (struct leat_cb){ count_fn, &read, count_free }), 0);
 	assert_int_equal(leat_aio_block_pwrite(b, out, 512, 0, 0, (struct leat_cb){ count_fn, &write, count_free }), 0);
 	await_held(b, 1);
@@ -905,14 +980,14 @@ static void detach_in_time(void **state)
 	uint8_t buf[512] = { 1 };
 
 	(void)state;
-	rig.hold = true;
+	SET(hold, true);
 	assert_int_equal(leat_aio_block_pwrite(b, buf, 512, 0, 0, (struct leat_cb){ count_fn, &write, count_free }), 0);
 	assert_int_equal(leat_block_detach_within(b, 1), -ETIMEDOUT);
 	assert_int_equal(write.fn, 1);
 	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_DETACH), 0);
 	fake_volume_release(&rig);
 	b = attach(rig.local_url, NULL, LEAT_BLOCK_TAKE_OVER);
-	rig.hold = true; /* DETACH, too */
+	SET(hold, true); /* DETACH, too */
 	assert_int_equal(leat_block_detach_within(b, 1), -ETIMEDOUT);
 	fake_volume_release(&rig);
 	b = attach(rig.local_url, NULL, LEAT_BLOCK_TAKE_OVER);
@@ -926,7 +1001,7 @@ static void fenced(void **state)
 	uint8_t buf[512] = { 1 };
 
 	(void)state;
-	assert_int_equal(rig.attach_flags, BLOCK_TAKE_OVER);
+	assert_int_equal(GET(attach_flags), BLOCK_TAKE_OVER);
 	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), -ESTALE);
 	assert_non_null(strstr(leat_error(leat_block_handle(b)), "BLOCK_ERR_FENCED"));
 	assert_int_equal(leat_block_flush(b), -ESTALE);
@@ -943,11 +1018,11 @@ static void take_over_by_hand(void **state)
 
 	(void)state;
 	assert_int_equal(leat_block_take_over(look, "other"), -ENOENT);
-	assert_string_equal(rig.holder, "old");
+	assert_string_equal(GET_TEXT(holder), "old");
 	assert_int_equal(leat_block_take_over(look, "old"), 0);
-	assert_string_equal(rig.victim, "old");
-	assert_int_equal(rig.attach_flags & BLOCK_TAKE_OVER, BLOCK_TAKE_OVER);
-	assert_string_equal(rig.holder, "");
+	assert_string_equal(GET_TEXT(victim), "old");
+	assert_int_equal(GET(attach_flags) & BLOCK_TAKE_OVER, BLOCK_TAKE_OVER);
+	assert_string_equal(GET_TEXT(holder), "");
 	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), -ESTALE);
 	assert_int_equal(leat_block_detach(b), -ESTALE);
 	b = attach(rig.local_url, "holder=next", 0);
@@ -974,10 +1049,10 @@ static void one_session(void **state)
 	assert_int_equal(leat_session_attach(NULL, rig.local_url, NULL, 0, &a), -EINVAL);
 	assert_int_equal(leat_buf_alloc(s, 8192, &mem), 0);
 	assert_int_equal(leat_block_pread(a, mem, 8192, 0), 8192);
-	assert_memory_equal(mem, rig.disk, 8192);
+	assert_memory_equal(mem, disk(), 8192);
 	assert_int_equal(leat_block_take_over(look, ""), 0);
 	assert_int_equal(leat_block_pwrite(a, buf, 512, 0, 0), -ESTALE);
-	assert_int_equal(rig.nlanes, 1); /* they share a connection */
+	assert_int_equal(GET(nlanes), 1); /* they share a connection */
 	assert_int_equal(leat_session_free(s), -EBUSY);
 	assert_int_equal(leat_block_detach(a), -ESTALE);
 	detach(look);
@@ -1011,7 +1086,7 @@ static void detach_inside(void *arg, int64_t result)
 	assert_int_equal(result, 0);
 	assert_int_equal(leat_block_detach(b), -EDEADLK);
 	assert_int_equal(leat_block_pread(b, buf, 512, 0), -EDEADLK);
-	rig.result = 1;
+	SET(result, 1);
 }
 
 static void in_a_callback(void **state)
@@ -1019,11 +1094,11 @@ static void in_a_callback(void **state)
 	struct leat_block *b = attach(rig.local_url, NULL, 0);
 
 	(void)state;
-	rig.result = 0;
+	SET(result, 0);
 	assert_int_equal(leat_aio_block_flush(b, (struct leat_cb){ detach_inside, b, NULL }), 0);
-	while (!rig.result)
+	while (!GET(result))
 		assert_true(leat_poll(leat_session(leat_block_handle(b)), -1) >= 0);
-	rig.result = 0;
+	SET(result, 0);
 	detach(b);
 }
 
@@ -1070,7 +1145,7 @@ int main(void)
 		TEST(over_local), TEST(over_tcp), TEST(several_connections), TEST(many_parts), TEST(copies), TEST(refused_at_once),
 		TEST(attach_errors), TEST(read_only), TEST(growth), TEST(lanes_of_restarts), TEST(lanes_of_restarts_tcp),
 		TEST(lanes_of_copies), TEST(refused_lane), TEST(verifier), TEST(verifier_of_later_write),
-		TEST(impossible_descriptions), TEST(endless_lists), TEST(short_reads), TEST(impossible_extents),
+		TEST(impossible_descriptions), TEST(endless_lists), TEST(short_reads), TEST(half_done), TEST(impossible_extents),
 		TEST(lists), TEST(extents), TEST(long_ranges), TEST(put_off), TEST(cancelled), TEST(interrupted),
 		TEST(detach_in_time), TEST(fenced), TEST(take_over_by_hand), TEST(one_session), TEST(service_thread),
 		TEST(in_a_callback), TEST(forked),

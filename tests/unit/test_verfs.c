@@ -71,6 +71,13 @@ static void covers_what_came_before(void **state)
 	assert_int_equal(v.n, 1);
 	assert_int_equal(v.of[0].first, 2);
 	assert_int_equal(lt_verfs_synced(&v, 2, v.count, true), -EIO);
+
+	/* ... but of what came before, although more of the same came later */
+	v = (struct lt_verfs){ 0 };
+	change(&v, 1, 1);
+	upto = v.count;
+	change(&v, 1, 1);
+	assert_int_equal(lt_verfs_synced(&v, 2, upto, true), -EIO);
 }
 
 /* The server restarts after the sync, and a later change is acknowledged before the FLUSH is. */

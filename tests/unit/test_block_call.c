@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_block_call.c - the lanes of calls on volumes, and what happens to calls that the server finds on an old one
+ */
+#include "block_status.h"
+#include "fake_rpc.h"
+#include "lt_block.h"
+#include "leat_count.h"
+
+static struct leat *m;
+static struct leat_block *b;
+static block_lane lanes[8];
+static unsigned nlanes;
+static unsigned refused;  /* calls that are refused with BLOCK_ERR_OLD_LANE */
+static bool reconnects;   /* ... because their connection has been replaced */
+static uint64_t verf;
+
+/* Sends the call: encodes its arguments, as the transport does. Returns their lane, which begins behind the handle. */
+static block_lane encode(struct rpcrdma_call *call)
+{
+	static uint8_t bytes[8192];
+	BLOCKATargs at;
+	XDR x;
+
+	xdrmem_create(&x, (char *)bytes, sizeof(bytes), XDR_ENCODE);
+	assert_true(call->encode(&x, (void *)(uintptr_t)call->args));
+	xdr_destroy(&x);
+	memset(&at, 0, sizeof(at));
+	xdrmem_create(&x, (char *)bytes, sizeof(bytes), XDR_DECODE);
+	assert_true(xdr_BLOCKATargs(&x, &at));
+	xdr_destroy(&x);
+	return at.at.lane;
+}
+
+static int answer(struct rpcrdma_call *call)
+{
+	BLOCKCHANGEres *res = call->res;
+	block_lane lane = encode(call);
+
+	assert_int_equal(call->prog, LEAT_BLOCK);
+	assert_true(nlanes < 8);
+	lanes[nlanes++] = lane;
+	if (refused) {
+		refused--;
+		if (reconnects)
+			atomic_fetch_add(&m->server->incarnation[lane.slot], 1);
+		res->status = BLOCK_ERR_OLD_LANE;
+	} else if (call->proc == BLOCKPROC_READ) {
+		((BLOCKREADres *)call->res)->BLOCKREADres_u.data.length = 512;
+	} else {
+		res->BLOCKCHANGEres_u.verf = verf;
+	}
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	m = fake_mount(2);
+	fake.answer = answer;
+	b = calloc(1, sizeof(*b));
+	assert_non_null(b);
+	b->m = m;
+	atomic_init(&b->bytes, 1u << 20);
+	atomic_init(&b->block, 512);
+	m->server->lane_instance = 77;
+	atomic_store(&m->server->incarnation[0], 1);
+	atomic_store(&m->server->incarnation[1], 5);
+	nlanes = refused = 0;
+	reconnects = true;
+	verf = 1;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	leat_umount(m);
+	free(b);
+	return 0;
+}
+
+static void name_their_connection(void **state)
+{
+	uint8_t buf[512] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), 512);
+	assert_int_equal(leat_block_flush(b), 0);
+	assert_int_equal(nlanes, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(lanes[i].instance, 77);
+		assert_int_equal(lanes[i].slot, i % 2);
+		assert_int_equal(lanes[i].incarnation, i % 2 ? 5 : 1);
+	}
+}
+
+/* A call that came by a connection that has been replaced is sent again, and at the same place: it might overtake an
+ * earlier copy of itself at another one. */
+static void stay_on_their_lane(void **state)
+{
+	uint8_t buf[512] = { 0 };
+
+	(void)state;
+	refused = 2;
+	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), 512);
+	assert_int_equal(nlanes, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(lanes[i].slot, 0);
+		assert_int_equal(lanes[i].incarnation, i + 1);
+	}
+	refused = 1;
+	assert_int_equal(leat_block_flush(b), 0);
+	assert_int_equal(lanes[3].slot, 1);
+	assert_int_equal(lanes[4].slot, 1);
+	assert_int_equal(lanes[4].incarnation, 6);
+	refused = 1;
+	assert_int_equal(leat_block_pread(b, buf, 512, 0), 512);
+}
+
+static void do_not_loop(void **state)
+{
+	uint8_t buf[512] = { 0 };
+
+	(void)state;
+	refused = 8;
+	reconnects = false;
+	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), -ECONNABORTED);
+	assert_int_equal(nlanes, 1);
+	assert_non_null(strstr(leat_error(m), "BLOCK_ERR_OLD_LANE"));
+}
+
+/* A cancelled call is not sent again. */
+static void end_when_cancelled(void **state)
+{
+	struct count c = { 0 };
+	uint8_t buf[512] = { 0 };
+
+	(void)state;
+	refused = 1;
+	fake.early = true; /* the reply is there when the operation is cancelled */
+	assert_int_equal(leat_aio_block_pwrite(b, buf, 512, 0, 0, (struct leat_cb){ count_fn, &c, count_free }), 0);
+	assert_int_equal(leat_cancel(m, &c), 0);
+	while (!c.fn)
+		assert_int_equal(leat_poll(m->session, 0) >= 0, 1);
+	assert_int_equal(nlanes, 1);
+	assert_true(c.result < 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(name_their_connection), TEST(stay_on_their_lane), TEST(do_not_loop), TEST(end_when_cancelled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
