@@ -780,7 +780,7 @@ static void impossible_extents(void **state)
 		{ { { 8192, BLOCK_DATA } }, 1 },
 		{ { { 512, BLOCK_DATA }, { 4096, BLOCK_HOLE } }, 2 },
 		{ { { 512, BLOCK_DATA }, { UINT64_MAX - 511, BLOCK_HOLE } }, 2 },
-		{ { { 100, BLOCK_DATA } }, 1 },
+		{ { { 100, BLOCK_DATA }, { 3996, BLOCK_DATA } }, 2 },
 		{ { { 512, 3 } }, 1 },
 	};
 	struct leat_block *b = attach(rig.local_url, NULL, 0);
