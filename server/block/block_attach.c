@@ -66,6 +66,8 @@ static void conn_put(struct block_conn *c)
 
 void block_conn_begin(struct block_conn *c, struct reactor *re, struct rpcrdma_conn *conn)
 {
+	if (c->reactor) /* of each request; other reactors read them once a lane is bound */
+		return;
 	c->reactor = re;
 	c->conn = conn;
 }
