@@ -60,6 +60,8 @@ struct rpcrdma_tirpc_attr {
 	unsigned spin_us;          /* 0: 50 */
 	const struct rpcrdma_bulk *bulk; /* table of bulk data, copied; a procedure without a row has none */
 	size_t nbulk;
+	size_t row_bytes;          /* sizeof(struct rpcrdma_bulk), or 0: that of the first release. Later releases may add
+	                            * members to a row */
 };
 
 /* ---- domain ------------------------------------------------------------------------------------- */

@@ -449,10 +449,10 @@ static void finds_rows(void **state)
 	struct rt_bulk b;
 
 	(void)state;
-	assert_int_equal(rt_bulk_init(&b, NULL, 0, 100), 0);
+	assert_int_equal(rt_bulk_init(&b, NULL, 0, 0, 100), 0);
 	assert_null(rt_bulk_find(&b, 7, 1, 3));
 	rt_bulk_fini(&b);
-	assert_int_equal(rt_bulk_init(&b, rows, ARRAY_SIZE(rows), 100), 0);
+	assert_int_equal(rt_bulk_init(&b, rows, ARRAY_SIZE(rows), sizeof(rows[0]), 100), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		row = rt_bulk_find(&b, rows[i].prog, rows[i].vers, rows[i].proc);
 		assert_non_null(row);
@@ -466,8 +466,28 @@ static void finds_rows(void **state)
 	assert_null(rt_bulk_find(&b, 7, 2, 4));
 	assert_null(rt_bulk_find(&b, 8, 1, 1));
 	rt_bulk_fini(&b);
-	assert_int_equal(rt_bulk_init(&b, twice, ARRAY_SIZE(twice), 100), -EINVAL);
-	assert_int_equal(rt_bulk_init(&b, &too_long, 1, 100), -EINVAL);
+	assert_int_equal(rt_bulk_init(&b, twice, ARRAY_SIZE(twice), 0, 100), -EINVAL);
+	assert_int_equal(rt_bulk_init(&b, &too_long, 1, 0, 100), -EINVAL);
+}
+
+/* Tables of programs that were built with the header of a later release. */
+static void takes_longer_rows(void **state)
+{
+	struct {
+		struct rpcrdma_bulk row;
+		uint32_t later;
+	} rows[] = { { .row = { .prog = 9, .vers = 1, .proc = 1, .args = 1 } },
+		     { .row = { .prog = 7, .vers = 2, .proc = 3, .results = 2 } } };
+	struct rt_bulk b;
+
+	(void)state;
+	assert_int_equal(rt_bulk_init(&b, &rows[0].row, 2, sizeof(rows[0]), 100), 0);
+	assert_int_equal(rt_bulk_find(&b, 9, 1, 1)->args, 1);
+	assert_int_equal(rt_bulk_find(&b, 7, 2, 3)->results, 2);
+	rt_bulk_fini(&b);
+	rows[1].later = 1;
+	assert_int_equal(rt_bulk_init(&b, &rows[0].row, 2, sizeof(rows[0]), 100), -E2BIG);
+	assert_int_equal(rt_bulk_init(&b, &rows[0].row, 2, sizeof(rows[0].row) - 4, 100), -EINVAL);
 }
 
 static void finds_preset_memory(void **state)
@@ -505,7 +525,7 @@ int main(void)
 		cmocka_unit_test(refuses_wrong_item),
 		cmocka_unit_test(refuses_to_overwrite_item),
 		cmocka_unit_test(keeps_to_preset_length),
-		cmocka_unit_test(finds_rows),
+		cmocka_unit_test(finds_rows), cmocka_unit_test(takes_longer_rows),
 		cmocka_unit_test(finds_preset_memory),
 	};
 

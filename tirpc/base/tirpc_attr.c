@@ -16,7 +16,7 @@
 #define INLINE_MOST 65536u
 
 /* Size in the first release. */
-#define FIRST (offsetof(struct rpcrdma_tirpc_attr, nbulk) + sizeof(((struct rpcrdma_tirpc_attr *)0)->nbulk))
+#define FIRST (offsetof(struct rpcrdma_tirpc_attr, row_bytes) + sizeof(((struct rpcrdma_tirpc_attr *)0)->row_bytes))
 
 int rt_attr_get(const struct rpcrdma_tirpc_attr *attr, struct rpcrdma_tirpc_attr *ret)
 {

@@ -275,7 +275,7 @@ static CLIENT *create_at(const struct rt_url *url, rpcprog_t prog, rpcvers_t ver
 
 	if (!h)
 		return fail_create(RPC_SYSTEMERROR, -ENOMEM);
-	rc = set_names(h, url) ? rt_bulk_init(&h->bulk, attr->bulk, attr->nbulk, attr->max_bytes) : -ENOMEM;
+	rc = set_names(h, url) ? rt_bulk_init(&h->bulk, attr->bulk, attr->nbulk, attr->row_bytes, attr->max_bytes) : -ENOMEM;
 	if (!rc)
 		rc = open_engine(h, url, attr);
 	stat = rc ? RPC_SYSTEMERROR : RPC_SUCCESS;

@@ -9,10 +9,14 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bulk.h"
+
+/* Size of a row in the first release. */
+#define FIRST (offsetof(struct rpcrdma_bulk, reply_max) + sizeof(((struct rpcrdma_bulk *)0)->reply_max))
 
 static int compare_u32(uint32_t a, uint32_t b)
 {
@@ -36,16 +40,48 @@ static void fill_defaults(struct rpcrdma_bulk *row, size_t max_bytes)
 	row->reply_max = row->reply_max ? row->reply_max : (uint32_t)max_bytes;
 }
 
-int rt_bulk_init(struct rt_bulk *b, const struct rpcrdma_bulk *rows, size_t nrows, size_t max_bytes)
+/* Copies a row of a program that was built for another release. Return: 0; -E2BIG: it sets a member unknown here */
+static int copy_row(struct rpcrdma_bulk *to, const uint8_t *from, size_t bytes)
 {
+	for (size_t i = sizeof(*to); i < bytes; i++) {
+		if (from[i])
+			return -E2BIG;
+	}
+	memcpy(to, from, MIN(bytes, sizeof(*to)));
+	return 0;
+}
+
+static int copy_rows(struct rt_bulk *b, const void *rows, size_t nrows, size_t row_bytes)
+{
+	for (size_t i = 0; i < nrows; i++) {
+		int err = copy_row(&b->rows[i], (const uint8_t *)rows + i * row_bytes, row_bytes);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int rt_bulk_init(struct rt_bulk *b, const struct rpcrdma_bulk *rows, size_t nrows, size_t row_bytes, size_t max_bytes)
+{
+	int err;
+
 	*b = (struct rt_bulk){ 0 };
 	if (!nrows)
 		return 0;
+	if (!row_bytes)
+		row_bytes = FIRST;
+	if (row_bytes < FIRST)
+		return -EINVAL;
 	b->rows = calloc(nrows, sizeof(*rows));
 	if (!b->rows)
 		return -ENOMEM;
-	memcpy(b->rows, rows, nrows * sizeof(*rows));
 	b->nrows = nrows;
+	err = copy_rows(b, rows, nrows, row_bytes);
+	if (err) {
+		rt_bulk_fini(b);
+		return err;
+	}
 	qsort(b->rows, nrows, sizeof(*rows), compare_rows);
 	for (size_t i = 0; i < nrows; i++) {
 		struct rpcrdma_bulk *row = &b->rows[i];

@@ -24,11 +24,14 @@ struct rt_bulk {
 };
 
 /** rt_bulk_init - copies a table, and fills in its defaults
+ * @row_bytes: size of a row in the program; 0: that of the first release
  * @max_bytes: of the handle
  *
- * Return: 0; -EINVAL: two rows for one procedure, or a length of more than RPCRDMA_TIRPC_MAX_BYTES; -ENOMEM.
+ * Return: 0; -EINVAL: two rows for one procedure, a length of more than RPCRDMA_TIRPC_MAX_BYTES, or rows shorter than
+ * those of the first release; -E2BIG: a row sets a member of a later release; -ENOMEM.
  */
-must_check int rt_bulk_init(struct rt_bulk *b, const struct rpcrdma_bulk *rows, size_t nrows, size_t max_bytes);
+must_check int rt_bulk_init(struct rt_bulk *b, const struct rpcrdma_bulk *rows, size_t nrows, size_t row_bytes,
+			    size_t max_bytes);
 
 /** rt_bulk_fini - frees the copy */
 void rt_bulk_fini(struct rt_bulk *b);

@@ -226,7 +226,7 @@ static int open_listen(const char *url, const struct rpcrdma_tirpc_attr *attr, s
 	if (rc)
 		goto fail;
 	l->max_bytes = attr->max_bytes;
-	rc = rt_bulk_init(&l->bulk, attr->bulk, attr->nbulk, attr->max_bytes);
+	rc = rt_bulk_init(&l->bulk, attr->bulk, attr->nbulk, attr->row_bytes, attr->max_bytes);
 	if (rc)
 		goto fail;
 	l->attr = (struct rpcrdma_svc_attr){
