@@ -89,7 +89,7 @@ need_interop() {
 	has_cmd ypbind || echo ypbind-mt
 	has_cmd rpc.rstatd || echo rstatd
 	has_cmd rup || echo rstat-client
-	# tests/interop/nbdkit.sh, nbd_kernel.sh
+	# tests/interop/nbdkit.sh, nbd_kernel.sh, nbd_replay.sh
 	has_cmd nbdkit || echo nbdkit
 	has_cmd nbdcopy && has_cmd nbdsh || echo libnbd-bin
 	PATH=/usr/bin python3 -c 'import nbd' 2>/dev/null || echo python3-libnbd

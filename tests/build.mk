@@ -117,6 +117,16 @@ POWERCUT := $(O)/tests/powercut/powercut
 $(POWERCUT): $(POWERCUT_SRCS:%.c=$(O)/%.o) $(O)/libxdr.a $(O)/librpcrdma.a
 	$(call say,LD,$@)$(LINK) $^ $(RPCRDMA_LIBS) -o $@
 
+# ---- the recorder of a volume's writes and their replay: of tests/interop/nbd_replay ---------------------
+
+RECORD := $(O)/tests/replay/record.so
+REPLAY := $(O)/tests/replay/replay
+
+$(RECORD): $(O)/tests/replay/record.o
+	$(call say,LD,$@)$(LINK) -shared $< -ldl -o $@
+$(REPLAY): $(O)/tests/replay/replay.o
+	$(call say,LD,$@)$(LINK) -pie $< -o $@
+
 # ---- attacks on a leatd: of flow/test_hostile and of tests/interop/long -----------------------------
 
 HOSTILE_SRCS := $(sort $(wildcard tests/hostile/*.c))
@@ -214,7 +224,7 @@ MANY := $(O)/tests/interop/many
 RDMA_FLOWS := $(shell awk '!/^\#/ { print "$(O)/tests/flow/" $$1 }' tests/interop/flows.txt)
 
 .PHONY: interop-tools
-interop-tools: $(EXAMPLES) $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
+interop-tools: $(EXAMPLES) $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(RECORD) $(REPLAY) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
 	$(O)/tests/unit/test_store_aio $(O)/tests/unit/test_store_aio_kernel $(O)/tests/unit/test_store_space \
 	$(O)/tests/unit/test_store_device $(O)/tests/flow/test_server_atime \
 	$(RDMA_FLOWS) $(NFS_PROGS)

@@ -19,7 +19,7 @@ in_vm() {
 	for program in "$LEAT" "$LEATD"; do
 		[ -x "$program" ] || { echo "no $program: make all"; exit 1; }
 	done
-	command="VERBOSE='${VERBOSE:-}' ${TUMBLE_COUNT:+TUMBLE_COUNT=$TUMBLE_COUNT} ${TUMBLE_SEED:+TUMBLE_SEED=$TUMBLE_SEED} ${NAMES_ROUNDS:+NAMES_ROUNDS=$NAMES_ROUNDS} ${VARIANTS:+VARIANTS='$VARIANTS'}"
+	command="VERBOSE='${VERBOSE:-}' ${TUMBLE_COUNT:+TUMBLE_COUNT=$TUMBLE_COUNT} ${TUMBLE_SEED:+TUMBLE_SEED=$TUMBLE_SEED} ${NAMES_ROUNDS:+NAMES_ROUNDS=$NAMES_ROUNDS} ${SEED:+SEED=$SEED} ${XFS_MOMENTS:+XFS_MOMENTS=$XFS_MOMENTS} ${VARIANTS:+VARIANTS='$VARIANTS'}"
 	command="$command LEAT='$LEAT' LEATD='$LEATD' O='${O:-build/obj/default}' sh '$0'"
 	[ $# -gt 1 ] || exec tests/interop/vm/vm -t "$1" "$command"
 	# the status goes through a file: a pipe would lose it
