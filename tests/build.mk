@@ -44,6 +44,7 @@ LDFLAGS_test_block_server := -Wl,--wrap=pwritev2,--wrap=fs_limits_find_file
 LDFLAGS_test_block_sync := -Wl,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_node_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
+LDFLAGS_test_block_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_clnt_lookup := -Wl,--wrap=getaddrinfo,--wrap=pthread_create,--wrap=connect,--wrap=getsockopt
 LDFLAGS_test_svc_mem := -Wl,--wrap=malloc,--wrap=calloc
 LDFLAGS_test_svc_bytes := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc

@@ -3,7 +3,8 @@
  *
  * fuzz_client.c - libFuzzer harness: the whole client against a server that says what the input says
  *
- * Operation:  Byte 0 chooses the transport (1) and whether operations on nodes follow the mount (2), bytes 1
+ * Operation:  Byte 0 chooses the transport (1), whether operations on nodes follow the mount (2), or those on a
+ *             block volume come instead (4); bytes 1
  *             and 2 which other operations do, one for each bit; the rest is the server's script (hostile.h). Whatever it says, every operation
  *             must return, with no more bytes than there is room for.
  * Memory:     libleat's; the leak checker watches.
@@ -22,6 +23,7 @@
 #include "hostile.h"
 #include "leat.h"
 #include "leat_admin.h"
+#include "leat_block.h"
 #include "rpcrdma.h"
 
 LOG_DEFINE("fuzz");
@@ -261,6 +263,69 @@ static void op_nodes(struct leat *m)
 	leat_node_put(d);
 }
 
+static void see_volume(void *ctx, const struct leat_block_info *info)
+{
+	++*(unsigned *)ctx;
+	must(strlen(info->name) <= LEAT_BLOCK_NAME_MAX && info->block && !(info->bytes % info->block));
+}
+
+static void see_holder(void *ctx, const struct leat_block_holder *h)
+{
+	++*(unsigned *)ctx;
+	must(strlen(h->name) <= LEAT_BLOCK_NAME_MAX && strlen(h->peer) <= LEAT_BLOCK_TEXT_MAX && h->app);
+}
+
+/* Lists of a server that does not end them: names ascend, and have 63 bytes at most. A script is not that long. */
+static void use_lists(struct leat_block *b)
+{
+	unsigned n = 0;
+
+	(void)leat_block_list(b, see_volume, &n);
+	(void)leat_block_holders(b, see_holder, &n);
+}
+
+static void use_volume(struct leat_block *b)
+{
+	struct leat_block_info info = { .size = sizeof(info) };
+	struct iovec iov[2] = { { text, 100 }, { text + 200, 412 } };
+	struct leat_block_extent v[4];
+	ssize_t n;
+
+	must(!leat_block_info(b, &info) || leat_error(leat_block_handle(b))[0]);
+	n = leat_block_pread(b, buf, 512, 0);
+	must(n < 0 || n == 512);
+	n = leat_block_pread(b, buf, BUF_BYTES / 512 * 512, 512); /* more than comes inline */
+	must(n < (ssize_t)BUF_BYTES && buf[BUF_BYTES] == '~');
+	n = leat_block_pwritev(b, iov, 2, 0, LEAT_BLOCK_FUA);
+	must(n < 0 || n == 512);
+	n = leat_block_pwrite(b, text, 8192, 4096, 0);
+	must(n < 0 || n == 8192);
+	(void)leat_block_flush(b);
+	(void)leat_block_zero(b, 0, 512, 0);
+	(void)leat_block_discard(b, 512, 512);
+	n = leat_block_extents(b, 0, 8192, v, 4);
+	must(n <= 4);
+	for (ssize_t i = 0; i < n; i++)
+		must(v[i].len && v[i].off + v[i].len <= 8192 && v[i].off == (i ? v[i - 1].off + v[i - 1].len : 0));
+	(void)leat_block_pread(b, buf, 512, 1u << 30); /* beyond the end, unless the server says otherwise */
+	use_lists(b);
+	(void)leat_block_take_over(b, "h");
+}
+
+static void try_volume(const char *server)
+{
+	struct leat_block *b;
+	char url[240];
+
+	snprintf(url, sizeof(url), "%s/block/v?" OPTIONS, server);
+	if (!leat_block_attach(url, NULL, 0, &b)) {
+		use_volume(b);
+		(void)leat_block_detach(b);
+	} else {
+		must(leat_error(NULL)[0]);
+	}
+}
+
 static void (*const ops[])(struct leat *m) = {
 	op_stat,    op_read,    op_write,   op_readdir, op_readlink, op_follow, op_make, op_rename,
 	op_symlink, op_mknod,   op_setattr, op_access,  op_statvfs,  op_stats,  op_null, op_append,
@@ -281,6 +346,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	memset(buf, '~', sizeof(buf));
 	hostile_start(data + 3, size - 3);
+	if (data[0] & 4) {
+		*strstr(url, "/e/d?") = '\0';
+		try_volume(url);
+		hostile_stop();
+		return 0;
+	}
 	if (!leat_mount(url, NULL, &m)) {
 		for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
 			if (data[1 + i / 8] & 1u << i % 8)

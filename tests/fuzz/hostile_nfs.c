@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/util.h"
+#include "block.h"
 #include "hostile.h"
 #include "mount3.h"
 #include "nfs3.h"
@@ -20,6 +21,7 @@
 
 #define FH_BYTES 16u
 #define FILE_BYTES 6000u /* more than a client of TCP reads at once */
+#define VOLUME_BYTES 65536u
 #define CTL_PROGRAM 0x20c5f001u
 
 static void put_opaque(struct wire_put *w, const void *data, size_t len)
@@ -242,6 +244,75 @@ static void put_acl(struct wire_put *w, const struct hostile_call *c)
 	}
 }
 
+static void put_volume(struct wire_put *w)
+{
+	put_opaque(w, "v", 1);
+	wire_put_u64(w, VOLUME_BYTES);
+	wire_put_u32(w, 512);
+	wire_put_u32(w, 4096);
+	wire_put_u32(w, BLOCK_CAN_DISCARD | BLOCK_CAN_EXTENTS);
+	wire_put_u32(w, 1);
+}
+
+static void put_holder(struct wire_put *w)
+{
+	put_opaque(w, "h", 1);
+	put_opaque(w, "10.0.0.1", 8);
+	put_opaque(w, "app", 3);
+	wire_put_u64(w, 1);
+	for (int i = 0; i < 3; i++)
+		wire_put_u32(w, 0);
+}
+
+/* A volume "v" of VOLUME_BYTES, with one holder. */
+static void put_block(struct wire_put *w, const struct hostile_call *c, const char **ret_data)
+{
+	static char bytes[FILE_BYTES];
+	struct wire_get g;
+	uint64_t length;
+
+	wire_put_u32(w, BLOCK_OK);
+	wire_get_init(&g, c->args, c->args_len);
+	switch (c->proc) {
+	case BLOCKPROC_LIST:
+		wire_put_u32(w, 1);
+		put_volume(w);
+		wire_put_u32(w, TRUE);
+		break;
+	case BLOCKPROC_INFO:
+		put_volume(w);
+		wire_put_u32(w, 1);
+		put_holder(w);
+		wire_put_u32(w, TRUE);
+		break;
+	case BLOCKPROC_ATTACH:
+		for (unsigned i = 0; i < BLOCK_HANDLE_BYTES / 4; i++)
+			wire_put_u32(w, i);
+		put_volume(w);
+		wire_put_u64(w, 1);
+		break;
+	case BLOCKPROC_DETACH:
+		break;
+	case BLOCKPROC_READ:
+		(void)wire_get_bytes(&g, BLOCK_HANDLE_BYTES + 16 + 8);
+		wire_put_u32(w, MIN(MIN(wire_get_u32(&g), c->room), FILE_BYTES));
+		*ret_data = bytes;
+		break;
+	case BLOCKPROC_EXTENTS:
+		(void)wire_get_bytes(&g, BLOCK_HANDLE_BYTES + 16 + 8);
+		length = wire_get_u64(&g);
+		wire_put_u32(w, 2);
+		wire_put_u64(w, 512);
+		wire_put_u32(w, BLOCK_DATA);
+		wire_put_u64(w, length - 512);
+		wire_put_u32(w, BLOCK_HOLE);
+		break;
+	default:
+		wire_put_u64(w, 1); /* the verifier */
+		break;
+	}
+}
+
 static void put_other(struct wire_put *w, const struct hostile_call *c)
 {
 	if (c->prog == MOUNT_PROGRAM && c->proc == MOUNTPROC3_MNT) {
@@ -299,6 +370,8 @@ void hostile_results(struct wire_put *w, const struct hostile_call *c, const cha
 		put_nfs(w, c, ret_data);
 	else if (c->prog == NFSACL_PROGRAM && c->proc)
 		put_acl(w, c);
+	else if (c->prog == LEAT_BLOCK && c->proc)
+		put_block(w, c, ret_data);
 	else
 		put_other(w, c);
 }

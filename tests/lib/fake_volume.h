@@ -20,7 +20,7 @@
 #define FAKE_VOLUME_ROOM (4u << 20) /* bytes of memory: the volume may grow up to that */
 #define FAKE_VOLUME_PROCS 11u
 #define FAKE_VOLUME_HELD 64u
-#define FAKE_VOLUME_LANES 64u
+#define FAKE_VOLUME_LANES 4096u /* each process of a client, and each connection, has its own */
 
 struct fake_volume {
 	struct tmp_dir dir;
