@@ -132,4 +132,16 @@ grep -q 'Stale file handle (BLOCK_ERR_FENCED)' "$work/bench.err" || fail "said: 
 ok "$LEAT" block cp "$work/part" "$local/block/one"
 bad 1 'Invalid argument' "$LEAT" block take-over "$local/block/two"
 
+# a signal: nothing is left over, and the volume is free
+"$LEAT" block bench read "$local/block/one?holder=loop" --bs 4K --qd 1 --seconds 60 >"$work/bench" 2>"$work/bench.err" &
+bench=$!
+until "$LEAT" block info "$local/block/one" | grep -q '^holder '; do :; done
+kill -TERM "$bench"
+rc=0
+wait "$bench" || rc=$?
+[ "$rc" -eq 143 ] || fail "status $rc after SIGTERM"
+grep -q '^read over local' "$work/bench" || fail 'no results so far'
+ok "$LEAT" block info "$local/block/one"
+! grep -q '^holder ' "$work/out" || fail "still attached: $(cat "$work/out")"
+
 echo "$checks checks"

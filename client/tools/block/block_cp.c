@@ -9,74 +9,23 @@
  *             volume behind the end of the source is changed: its last block is read first, if the source ends inside.
  *
  *                 FREE --start_slot--> READING --got--> WRITING --put--> FREE
- *
- *             A file is written as by `leat cp`: a new one, or one that replaces a regular file with one name, under a
- *             temporary name that is renamed at the end, with the mode of the old one and, if permitted, its owner.
- *             Others (devices, files with several names, where no file can be made) are written in place.
  * Memory:     The slots' buffers, of one session.
  * Threads:    One. Callbacks run in leat_poll() and in synchronous calls.
  * Errors:     The first one is reported. A temporary file is removed.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "block_cmd.h"
-#include "progress.h"
+#include "block_copy.h"
 #include "signals.h"
-#include "tool_volume.h"
 
-#define SLOTS 8u
 #define UNIT ((size_t)1 << 20)
-#define EXTENTS 64u
 #define LOOK_MS 100 /* interval of checks for an interrupt */
-
-/* One side: a volume, or a file. */
-struct side {
-	const char *arg;
-	struct leat_block *volume; /* NULL: a file */
-	int fd;                    /* -1: none */
-	uint64_t size;
-	uint64_t block;            /* ranges are multiples of it; 1: any */
-};
-
-struct copy;
-
-struct slot {
-	struct copy *copy;
-	void *buf;
-	uint64_t off;
-	size_t len;
-	bool busy;
-};
-
-struct copy {
-	struct side from, to;
-	struct leat_session *session;
-	struct progress progress;
-	struct slot slots[SLOTS];
-	void *mem;
-	unsigned busy;
-	int err;
-	const struct side *failed; /* side of @err */
-
-	/* the source's ranges */
-	uint64_t grain;            /* multiples of it, but for the end */
-	uint64_t off;              /* of the next range */
-	uint64_t data_end;         /* data up to here */
-	struct leat_block_extent extents[EXTENTS];
-	size_t nextents, extent;
-	bool sparse;               /* false: the source has no holes, as far as known */
-
-	/* a file as the target */
-	bool in_place;
-	char temp[TOOL_PATH_MAX], path[TOOL_PATH_MAX];
-	int file_slot;             /* of signals_file_add() */
-};
 
 static void fail(struct copy *c, const struct side *side, int err)
 {
@@ -389,212 +338,7 @@ static int finish_data(struct copy *c)
 	return fsync(c->to.fd) && errno != EINVAL ? tool_errno("fsync") : 0;
 }
 
-/* ---- the sides ---- */
-
-static int report(struct copy *c, const struct side *side, int err)
-{
-	progress_hide(&c->progress);
-	return side->volume ? volume_fail(side->volume, side->arg, err) : tool_fail(NULL, side->arg, err);
-}
-
-static int open_volume(struct copy *c, struct side *side, unsigned flags)
-{
-	struct leat_block_info info = { .size = sizeof(info) };
-	int rc = volume_attach(c->session, side->arg, flags, &side->volume);
-
-	if (rc)
-		return TOOL_FAILED;
-	rc = leat_block_info(side->volume, &info);
-	if (rc)
-		return report(c, side, rc);
-	side->size = info.bytes;
-	side->block = info.block;
-	if (side == &c->from)
-		c->sparse = info.can_extents;
-	return TOOL_OK;
-}
-
-static int open_source_file(struct copy *c)
-{
-	struct side *s = &c->from;
-	struct stat st;
-	off_t size;
-
-	s->fd = open(s->arg, O_RDONLY | O_CLOEXEC);
-	if (s->fd < 0 || fstat(s->fd, &st))
-		return report(c, s, tool_errno("open"));
-	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)) {
-		log_err("%s: neither a regular file nor a block device", s->arg);
-		return TOOL_FAILED;
-	}
-	size = lseek(s->fd, 0, SEEK_END);
-	if (size < 0)
-		return report(c, s, tool_errno("seek"));
-	s->size = (uint64_t)size;
-	s->block = 1;
-	c->sparse = S_ISREG(st.st_mode);
-	return TOOL_OK;
-}
-
-/* Is the target the volume that is the source? Attaching to it a second time would end the first attachment. */
-static bool is_same_volume(struct copy *c)
-{
-	struct leat_block_info from = { .size = sizeof(from) }, to = { .size = sizeof(to) };
-	struct leat_info from_server = { .size = sizeof(from_server) }, to_server = { .size = sizeof(to_server) };
-	struct leat_block *look;
-	bool same = false;
-
-	if (volume_attach(c->session, c->to.arg, LEAT_BLOCK_LOOK, &look))
-		return true; /* reported */
-	if (!leat_block_info(look, &to) && !leat_block_info(c->from.volume, &from) &&
-	    !leat_info(leat_block_handle(look), &to_server) &&
-	    !leat_info(leat_block_handle(c->from.volume), &from_server))
-		same = !strcmp(from.name, to.name) && to_server.is_leatd &&
-		       !memcmp(from_server.instance, to_server.instance, sizeof(to_server.instance));
-	(void)volume_detach(look);
-	if (same)
-		log_err("%s and %s are the same volume", c->from.arg, c->to.arg);
-	return same;
-}
-
-static int open_target_volume(struct copy *c)
-{
-	int rc;
-
-	if (c->from.volume && is_same_volume(c))
-		return TOOL_FAILED;
-	rc = open_volume(c, &c->to, 0);
-	if (rc)
-		return rc;
-	if (c->to.size >= c->from.size)
-		return TOOL_OK;
-	log_err("%s: the volume has %" PRIu64 " bytes, less than the %" PRIu64 " of %s; nothing was written", c->to.arg,
-		c->to.size, c->from.size, c->from.arg);
-	return TOOL_FAILED;
-}
-
-/* The file that is written, if the argument is a directory or a link. */
-static int find_path(struct copy *c, struct stat *st)
-{
-	char name[NAME_MAX + 1];
-	char *real;
-	int n;
-
-	n = snprintf(c->path, sizeof(c->path), "%s", c->to.arg);
-	if (!stat(c->path, st) && S_ISDIR(st->st_mode)) {
-		char copy[TOOL_PATH_MAX];
-
-		snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(c->from.arg, "?"), c->from.arg);
-		n = snprintf(c->path, sizeof(c->path), "%s/%s", c->to.arg, tool_base_name(copy, name, sizeof(name)));
-	}
-	if (n < 0 || (size_t)n >= sizeof(c->path))
-		return -ENAMETOOLONG;
-	if (stat(c->path, st))
-		return errno == ENOENT ? -ENOENT : tool_errno("open");
-	real = realpath(c->path, NULL);
-	if (real && strlen(real) < sizeof(c->path))
-		strcpy(c->path, real);
-	free(real);
-	return 0;
-}
-
-static bool is_source(const struct copy *c, const struct stat *st)
-{
-	struct stat from;
-
-	return c->from.fd >= 0 && !fstat(c->from.fd, &from) && from.st_dev == st->st_dev && from.st_ino == st->st_ino;
-}
-
-/* Creates the temporary file. @old: of the file that it replaces, or NULL. Return: 0 or -errno */
-static int make_temp(struct copy *c, const struct stat *old)
-{
-	const char *slash = strrchr(c->path, '/');
-	char name[TOOL_TEMP_NAME_BYTES];
-	struct signals_file f = { .kind = SIGNALS_REMOVE, .dir = AT_FDCWD, .path = c->temp, .place = c->path };
-	int n, rc = tool_temp_name(name);
-
-	if (rc)
-		return rc;
-	n = snprintf(c->temp, sizeof(c->temp), "%.*s%s", slash ? (int)(slash - c->path) + 1 : 0, c->path, name);
-	if (n < 0 || (size_t)n >= sizeof(c->temp))
-		return -ENAMETOOLONG;
-	c->file_slot = signals_file_add(&f);
-	if (c->file_slot == SIGNALS_CAME)
-		return -EINTR;
-	c->to.fd = open(c->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, old ? 0600 : 0666);
-	rc = c->to.fd < 0 ? tool_errno("create") : 0;
-	if (!rc)
-		signals_file_made(c->file_slot);
-	/* owner first: chown() clears bits of the mode */
-	if (!rc && old && ((old->st_uid != geteuid() && fchown(c->to.fd, old->st_uid, old->st_gid)) ||
-			   fchmod(c->to.fd, old->st_mode & 0777)))
-		rc = -EPERM;
-	if (!rc)
-		return 0;
-	if (c->to.fd >= 0) {
-		close(c->to.fd);
-		(void)unlink(c->temp);
-	}
-	c->to.fd = -1;
-	signals_file_del(c->file_slot);
-	c->file_slot = -1;
-	c->temp[0] = '\0';
-	return rc;
-}
-
-static int open_in_place(struct copy *c, const struct stat *st)
-{
-	struct signals_file f = { .kind = SIGNALS_IN_PLACE, .place = c->path };
-
-	c->to.fd = open(c->path, O_RDWR | O_CLOEXEC);
-	if (c->to.fd < 0)
-		return tool_errno("open");
-	c->in_place = true;
-	c->to.size = (uint64_t)MAX(lseek(c->to.fd, 0, SEEK_END), (off_t)0);
-	if (S_ISBLK(st->st_mode) && c->to.size < c->from.size)
-		return -ENOSPC;
-	c->file_slot = signals_file_add(&f);
-	return 0;
-}
-
-static int open_target_file(struct copy *c)
-{
-	struct stat st;
-	int rc = find_path(c, &st);
-
-	c->to.block = 1;
-	if (!rc && is_source(c, &st)) {
-		log_err("'%s' and '%s' are the same file", c->from.arg, c->to.arg);
-		return TOOL_FAILED;
-	}
-	if (!rc && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)) {
-		log_err("%s: neither a regular file nor a block device", c->path);
-		return TOOL_FAILED;
-	}
-	if (rc == -ENOENT)
-		rc = make_temp(c, NULL);
-	else if (!rc && (!S_ISREG(st.st_mode) || st.st_nlink > 1 || make_temp(c, &st)))
-		rc = open_in_place(c, &st);
-	return rc ? report(c, &c->to, rc) : TOOL_OK;
-}
-
-/* Gives the complete file its name. */
-static int finish_file(struct copy *c)
-{
-	if (c->to.volume)
-		return 0;
-	if (c->in_place) {
-		struct stat st;
-
-		if (!fstat(c->to.fd, &st) && S_ISREG(st.st_mode) && ftruncate(c->to.fd, (off_t)c->from.size))
-			return tool_errno("truncate");
-		return 0;
-	}
-	if (rename(c->temp, c->path))
-		return tool_errno("rename");
-	c->temp[0] = '\0';
-	return 0;
-}
+/* ---- the command ---- */
 
 static int alloc_slots(struct copy *c)
 {
@@ -610,51 +354,32 @@ static int copy_opened(struct copy *c)
 	int rc = alloc_slots(c);
 
 	if (rc)
-		return report(c, &c->to, rc);
+		return block_report(c, &c->to, rc);
 	c->grain = MAX(MAX(c->from.block, c->to.block), (uint64_t)512);
 	progress_file(&c->progress, c->from.arg, c->from.size);
 	copy_ranges(c);
 	rc = c->err;
 	if (rc)
-		return report(c, c->failed, rc);
+		return block_report(c, c->failed, rc);
 	rc = finish_data(c);
 	if (!rc)
-		rc = finish_file(c);
-	return rc ? report(c, c->err ? c->failed : &c->to, rc) : TOOL_OK;
-}
-
-/* A failed detach matters: the next user of the volume would wait. */
-static int close_side(struct copy *c, struct side *side)
-{
-	const char *arg = side->arg;
-	int rc = side->volume ? volume_detach(side->volume) : 0;
-
-	side->volume = NULL;
-	if (side->fd >= 0)
-		close(side->fd);
-	if (!rc || tool_interrupted())
-		return TOOL_OK;
-	progress_hide(&c->progress);
-	log_err("%s: detach: %s", arg, strerror(-rc));
-	return TOOL_FAILED;
+		rc = block_finish_file(c);
+	return rc ? block_report(c, c->err ? c->failed : &c->to, rc) : TOOL_OK;
 }
 
 static int copy_all(struct copy *c)
 {
-	int rc = tool_is_url(c->from.arg) ? open_volume(c, &c->from, LEAT_BLOCK_RDONLY) : open_source_file(c);
-	int to_rc, from_rc;
+	int rc = block_open_source(c), closed;
 
+	(void)signals_hold(); /* from here on there is a volume to detach from */
 	if (!rc)
-		rc = tool_is_url(c->to.arg) ? open_target_volume(c) : open_target_file(c);
+		rc = block_open_target(c);
 	if (!rc)
 		rc = copy_opened(c);
-	if (c->temp[0])
-		(void)unlink(c->temp);
-	signals_file_del(c->file_slot);
 	leat_buf_free(c->session, c->mem);
-	to_rc = close_side(c, &c->to);
-	from_rc = close_side(c, &c->from);
-	return MAX(rc, MAX(to_rc, from_rc));
+	closed = block_close(c);
+	signals_release();
+	return MAX(rc, closed);
 }
 
 static int cp_run(const struct tool_cmd *self, int argc, char **argv)
@@ -675,12 +400,10 @@ static int cp_run(const struct tool_cmd *self, int argc, char **argv)
 	c->to = (struct side){ .arg = argv[2], .fd = -1 };
 	c->file_slot = -1;
 	progress_init(&c->progress);
-	(void)signals_hold(); /* volumes are detached after a signal, too */
 	rc = leat_session_create(NULL, &c->session);
 	rc = rc ? tool_fail(NULL, argv[1], rc) : copy_all(c);
 	progress_end(&c->progress);
 	(void)leat_session_free(c->session);
-	signals_release();
 	free(c);
 	return rc;
 }
