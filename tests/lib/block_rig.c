@@ -31,6 +31,7 @@
 
 const char *block_rig_url, *block_rig_capture;
 bool block_rig_stateless;
+uint32_t block_rig_timeout_ms;
 size_t block_rig_pinned;
 const char *block_rig_export;
 struct block_rig block_rig;
@@ -238,6 +239,11 @@ int block_rig_try_restart(void)
 	return start_server(now);
 }
 
+void block_rig_retry(void)
+{
+	assert_int_equal(start_server(now), 0);
+}
+
 void block_rig_stop(void)
 {
 	if (block_rig.srv)
@@ -253,7 +259,7 @@ void block_rig_stop(void)
 
 static void dial(struct block_client *c)
 {
-	const struct rpcrdma_clnt_attr attr = { .addr = addr, .cred.machine = "block", .backoff_ms = 1 };
+	const struct rpcrdma_clnt_attr attr = { .addr = addr, .cred.machine = "block", .backoff_ms = 1, .timeout_ms = block_rig_timeout_ms };
 
 	assert_int_equal(rpcrdma_clnt_open(block_rig.engine, &attr, &c->clnt), 0);
 }

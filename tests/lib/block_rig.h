@@ -32,6 +32,9 @@ bool block_rig_is_local(void);
 
 /* Start servers without a state directory */
 extern bool block_rig_stateless;
+/* Time after which clients send a call again by a new connection; 0: the default */
+extern uint32_t block_rig_timeout_ms;
+
 /* A file that gets the traffic of the local fabric, as pcap; or NULL */
 extern const char *block_rig_capture;
 
@@ -115,6 +118,9 @@ void block_rig_restart(const char *const specs[]);
 
 /** block_rig_try_restart - as block_rig_restart(NULL), but the server may not start; Return: as server_start() */
 int block_rig_try_restart(void);
+
+/** block_rig_retry - starts the server that block_rig_start() could not start */
+void block_rig_retry(void);
 
 void block_rig_stop(void);
 
