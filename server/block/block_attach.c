@@ -30,7 +30,7 @@ struct block_times block_times = { .silence_ns = 60 * NS_PER_S, .drain_ns = 30 *
 /* A lane that came by a connection; it may have gone since. */
 struct lane_ref {
 	struct block_volume *v;
-	uint64_t number;
+	uint64_t number, generation;
 	uint32_t slot;
 };
 
@@ -77,7 +77,7 @@ static struct block_attachment *lane_of(const struct lane_ref *r, const struct b
 {
 	struct block_attachment *a = block_find_number(r->v, r->number);
 
-	return a && a->lanes[r->slot].conn == c ? a : NULL;
+	return a && a->generation == r->generation && a->lanes[r->slot].conn == c ? a : NULL;
 }
 
 void block_conn_end(struct block_conn *c)
@@ -288,7 +288,8 @@ void block_bind(struct block_volume *v, struct block_attachment *a, const block_
 	l->incarnation = lane->incarnation;
 	if (l->conn != conn)
 		conn->lanes[conn->nlanes++] =
-			(struct lane_ref){ .v = block_volume_hold(v), .number = a->number, .slot = lane->slot };
+			(struct lane_ref){ .v = block_volume_hold(v), .number = a->number, .generation = a->generation,
+					   .slot = lane->slot };
 	l->conn = conn;
 }
 
@@ -300,6 +301,7 @@ bool block_is_older(const struct block_attachment *a, const block_lane *lane, co
 	       (lane->incarnation < l->incarnation || (lane->incarnation == l->incarnation && l->conn != conn));
 }
 
+/* Return: 0, and @pass is filled in; -EINPROGRESS; -ECONNABORTED; -ENOBUFS: @conn has no room for the lane */
 static int enter_lane(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn,
 		      bool changes, struct block_pass *pass)
 {
@@ -307,8 +309,11 @@ static int enter_lane(struct block_volume *v, struct block_attachment *a, const 
 
 	if (block_is_older(a, lane, conn))
 		return -ECONNABORTED;
-	if (lane->incarnation > l->incarnation)
+	if (lane->incarnation > l->incarnation) {
+		if (l->conn != conn && conn->nlanes == conn->cap)
+			return -ENOBUFS;
 		block_bind(v, a, lane, conn);
+	}
 	if (l->before)
 		return -EINPROGRESS;
 	l->live += changes;
@@ -317,16 +322,12 @@ static int enter_lane(struct block_volume *v, struct block_attachment *a, const 
 	return 0;
 }
 
-int block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
-		bool changes, struct block_waiter *w, struct block_pass *pass)
+static int try_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
+		     bool changes, struct block_waiter *w, struct block_pass *pass)
 {
 	struct block_attachment *a;
-	int err = block_reserve(conn);
+	int err;
 
-	if (lane->slot >= BLOCK_LANES_MAX || !lane->incarnation)
-		return -EINVAL;
-	if (err)
-		return err;
 	pthread_mutex_lock(&v->lock);
 	a = block_find_number(v, id->number);
 	if (!a || a->generation != id->generation)
@@ -341,6 +342,20 @@ int block_enter(struct block_volume *v, const struct block_id *id, const block_l
 		list_add_tail(&a->waiters, &w->link);
 	pthread_mutex_unlock(&v->lock);
 	return err;
+}
+
+int block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
+		bool changes, struct block_waiter *w, struct block_pass *pass)
+{
+	int err;
+
+	if (lane->slot >= BLOCK_LANES_MAX || !lane->incarnation)
+		return -EINVAL;
+	err = try_enter(v, id, lane, conn, changes, w, pass);
+	if (err != -ENOBUFS)
+		return err;
+	err = block_reserve(conn); /* not under the lock: it takes those of other volumes */
+	return err ? err : try_enter(v, id, lane, conn, changes, w, pass);
 }
 
 void block_leave(struct block_volume *v, struct block_pass *pass)

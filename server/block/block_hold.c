@@ -72,15 +72,32 @@ static int check_exclusive(const struct req *r)
 	return 0;
 }
 
-/* The place of the holder that has been silent for longest, if all places are taken */
-static struct block_attachment *find_silent(const struct block_volume *v)
+static bool is_of(const struct block_attachment *a, const struct rpcrdma_client_id *client)
+{
+	return a->client.kind == client->kind && a->client.scope == client->scope && a->client.key == client->key &&
+	       !a->restored;
+}
+
+/* A client may have as many holders as places are free, so that there is always one for another client. */
+static bool has_place(const struct block_volume *v, const struct rpcrdma_client_id *client)
+{
+	unsigned own = 0;
+
+	list_for_each(node, &v->holders)
+		own += is_of(list_entry(node, struct block_attachment, link), client);
+	return own + v->nholders < BLOCK_HOLDERS_MAX;
+}
+
+/* The holder that has been silent for longest: any, if all places are taken, else one of the client's own */
+static struct block_attachment *find_silent(const struct block_volume *v, const struct rpcrdma_client_id *client)
 {
 	struct block_attachment *best = NULL;
 
 	list_for_each(node, &v->holders) {
 		struct block_attachment *a = list_entry(node, struct block_attachment, link);
 
-		if (block_is_silent(a, clock_now_ns()) && (!best || a->silent_ns < best->silent_ns))
+		if (block_is_silent(a, clock_now_ns()) && (!best || a->silent_ns < best->silent_ns) &&
+		    (v->nholders >= BLOCK_HOLDERS_MAX || is_of(a, client)))
 			best = a;
 	}
 	return best;
@@ -93,13 +110,15 @@ static int check_shared(const struct req *r, struct block_attachment **ret_out)
 	const BLOCKATTACHargs *args = &call->args.attach;
 	struct block_volume *v = call->entry->vol;
 	struct block_attachment *out = NULL;
+	struct rpcrdma_client_id client;
 
+	rpcrdma_client_id_of(&r->conn->peer, &client);
 	if (args->flags & BLOCK_TAKE_OVER) {
 		out = block_find(v, args->victim);
 		if (!block_entry_may_take_over(call->entry, &r->conn->peer))
 			return -EACCES;
-	} else if (v->nholders >= BLOCK_HOLDERS_MAX && !block_find(v, args->holder)) {
-		out = find_silent(v);
+	} else if (!block_find(v, args->holder) && !has_place(v, &client)) {
+		out = find_silent(v, &client);
 		if (!out) {
 			note_other(call, list_first_entry(&v->holders, struct block_attachment, link));
 			return -EBUSY;
@@ -306,6 +325,7 @@ static void fill_attachment(const struct req *r, struct block_attachment *a)
 	(void)snprintf(a->app, sizeof(a->app), "%s", args->app);
 	(void)snprintf(a->peer, sizeof(a->peer), "%s", r->conn->peer.text);
 	clean_text(a->peer);
+	rpcrdma_client_id_of(&r->conn->peer, &a->client);
 	a->number = call->id.number ? call->id.number : ++v->numbers;
 	a->generation = ++v->generations;
 	a->instance = args->lane.instance;
@@ -425,6 +445,8 @@ static enum prog_begin first_detach(struct req *r)
 	a = block_find_number(v, call->id.number);
 	if (!a || a->generation != call->id.generation)
 		err = -ESTALE;
+	else if (a->instance != lane->instance)
+		err = -EINVAL;
 	else if (block_is_older(a, lane, block_peer(r->conn)->conn))
 		err = -ECONNABORTED;
 	else if (v->attaching)

@@ -331,6 +331,7 @@ static int parse_holder(char *line, struct block_volume *v)
 		return -EINVAL;
 	}
 	a->rdonly = rdonly;
+	a->restored = true;
 	block_add(v, a);
 	return 0;
 }
