@@ -30,7 +30,7 @@ static void begin_io(struct lt_bulk *io)
 	struct leat_block *b = io->object;
 	struct lt_subreq *p;
 
-	if (likely(ends_inside(io)))
+	if (likely(ends_inside(io)) || io->task.cancelled)
 		return;
 	p = lt_bulk_ask(io);
 	p->args.block_info = (BLOCKINFOargs){ .volume = b->name, .after = (char[]){ "" } };

@@ -69,8 +69,8 @@ static int ask_fsinfo(struct leat *m, char *why, size_t cap)
 	return 0;
 }
 
-/* Checks that the registration limit is enough for the largest call. */
-static int check_registration(const struct leat *m, char *why, size_t cap)
+/* Checks that the registration limit is enough for the largest call. @other: what else the user can do */
+static int check_registration(const struct leat *m, const char *other, char *why, size_t cap)
 {
 	uint64_t need = (uint64_t)MAX(m->rsize, m->wsize) + 2 * PAGE_BYTES;
 	struct rpcrdma_clnt_info info;
@@ -80,11 +80,11 @@ static int check_registration(const struct leat *m, char *why, size_t cap)
 		return 0;
 	if (m->url.reg_bytes)
 		snprintf(why, cap, "reg_bytes=%" PRIu64 " is less than one request needs: at least "
-			 "%" PRIu64 ", or smaller rsize and wsize", m->url.reg_bytes, need);
+			 "%" PRIu64 "%s", m->url.reg_bytes, need, other);
 	else
 		snprintf(why, cap, "this process may lock too little memory for one request: it "
-			 "needs `ulimit -l %" PRIu64 "` or more (KiB), or smaller rsize and wsize",
-			 (2 * need + 1023) / 1024);
+			 "needs `ulimit -l %" PRIu64 "` or more (KiB)%s",
+			 (2 * need + 1023) / 1024, other);
 	return -EINVAL;
 }
 
@@ -216,22 +216,30 @@ static int complete_server(struct leat *m, char *why, size_t cap)
 	return rc;
 }
 
+/* A volume takes the place of an export. The size of its calls is fixed. */
+static int prepare_volume(struct leat *m, char *why, size_t cap)
+{
+	memcpy(m->export, m->url.path, sizeof(m->export));
+	m->rsize = m->wsize = BLOCK_IO_MAX;
+	return check_registration(m, "", why, cap);
+}
+
 static int mount_steps(struct leat *m, const struct leat_opts *opts, char *why, size_t cap)
 {
 	int rc = connect_server(m, why, cap);
 
 	if (!rc && opts && opts->connect_only) {
 		if (opts->of_volume)
-			memcpy(m->export, m->url.path, sizeof(m->export));
+			rc = prepare_volume(m, why, cap);
 		name_server(m);
-		return complete_server(m, why, cap);
+		return rc ? rc : complete_server(m, why, cap);
 	}
 	if (!rc)
 		rc = lt_mntsvc_mount(m, why, cap);
 	if (!rc)
 		rc = ask_fsinfo(m, why, cap);
 	if (!rc)
-		rc = check_registration(m, why, cap);
+		rc = check_registration(m, ", or smaller rsize and wsize", why, cap);
 	if (rc)
 		return rc;
 	ask_pathconf(m);

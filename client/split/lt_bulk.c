@@ -109,7 +109,6 @@ static void put_subreq(struct lt_subreq *p)
 	lt_stage_put(p);
 	if (p == &b->first) {
 		b->has_first = true;
-	b->staged = b->ops->stages && lt_stage_wants(b->iov, b->iov_cnt);
 		return;
 	}
 	p->next = b->task.m->session->free_subreqs;
@@ -385,6 +384,7 @@ void lt_bulk_submit(struct lt_bulk *b)
 	b->flying = 0;
 	b->window = m->url.credits * m->server->clnts;
 	b->has_first = true;
+	b->staged = b->ops->stages && lt_stage_wants(b->iov, b->iov_cnt);
 	b->changed = false;
 	list_init(&b->sent);
 	list_init(&b->stopped);

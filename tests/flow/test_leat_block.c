@@ -243,6 +243,8 @@ static void copies(void **state)
 	}
 	assert_int_equal(leat_buf_alloc(leat_session(leat_block_handle(b)), 1u << 20, &mem), 0);
 	count_copies(b, mem, 256, 256, 65536);
+	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_READ), 1);
+	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_WRITE), 1);
 	count_copies(b, mem, 512, 128, 65536);
 	count_copies(b, mem, 4096, 16, 0);
 	count_copies(b, mem, 8192, 16, 0);
@@ -321,6 +323,9 @@ static void attach_errors(void **state)
 	refuse_attach(url, 0, -EINVAL, "1 to 63 bytes");
 	snprintf(url, sizeof(url), "%s?holder=a%%2fb", rig.local_url);
 	refuse_attach(url, 0, -EINVAL, "without a slash");
+	snprintf(url, sizeof(url), "%s?reg_bytes=512k", rig.local_url);
+	if (!getenv("LEAT_TEST_VARIANT")) /* other strategies have no limit */
+		refuse_attach(url, 0, -EINVAL, "reg_bytes=524288 is less than one request needs: at least 1056768");
 	refuse_attach(rig.local_url, 64, -EINVAL, "unknown flag");
 	refuse_attach("tcp://127.0.0.1:1/block/vol0", 0, -ECONNREFUSED, "cannot attach to tcp://127.0.0.1:1/block/vol0");
 	detach(b);
