@@ -999,6 +999,23 @@ static void detach_in_time(void **state)
 	assert_int_equal(leat_block_detach_within(b, 60000), 0);
 }
 
+/* A soft attachment gives up; what it asked for may have been done. */
+static void gives_up(void **state)
+{
+	struct leat_block *b = attach(rig.local_url, "timeo=1s&retry=soft", 0);
+	uint8_t buf[512] = { 1 };
+
+	(void)state;
+	SET(hold, true);
+	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), -ETIMEDOUT);
+	assert_int_equal(leat_block_flush(b), -ETIMEDOUT);
+	fake_volume_release(&rig);
+	while (leat_block_pwrite(b, buf, 512, 0, 0) == -ETIMEDOUT)
+		;
+	assert_int_equal(leat_block_flush(b), 0);
+	detach(b);
+}
+
 static void fenced(void **state)
 {
 	struct leat_block *b = attach(rig.local_url, "holder=old", 0);
@@ -1152,7 +1169,7 @@ int main(void)
 		TEST(lanes_of_copies), TEST(refused_lane), TEST(verifier), TEST(verifier_of_later_write),
 		TEST(impossible_descriptions), TEST(endless_lists), TEST(short_reads), TEST(half_done), TEST(impossible_extents),
 		TEST(lists), TEST(extents), TEST(long_ranges), TEST(put_off), TEST(cancelled), TEST(interrupted),
-		TEST(detach_in_time), TEST(fenced), TEST(take_over_by_hand), TEST(one_session), TEST(service_thread),
+		TEST(detach_in_time), TEST(gives_up), TEST(fenced), TEST(take_over_by_hand), TEST(one_session), TEST(service_thread),
 		TEST(in_a_callback), TEST(forked),
 	};
 
