@@ -96,6 +96,8 @@ need_interop() {
 	has_cmd nbd-client || echo nbd-client
 	has_cmd qemu-img || echo qemu-utils
 	has_cmd fio || echo fio
+	# scripts/bench-block.sh
+	has_pkg libnbd || echo libnbd-dev
 }
 
 missing() {

@@ -179,9 +179,10 @@ endif
 
 # ---- bench tools ---------------------------------------------------------------------------------
 
-BENCH_SRCS := $(wildcard tests/bench/*.c)
+BENCH_SRCS := $(filter-out $(if $(HAVE_LIBNBD),,tests/bench/nbd%),$(wildcard tests/bench/*.c))
 BENCH_PROGS := $(BENCH_SRCS:tests/bench/%.c=$(B)/bench/%)
 
+LDFLAGS_bench_nbd_load := -lnbd
 LDFLAGS_bench_overlap := -Wl,--wrap=rr_local_open
 
 .PHONY: bench-tools
