@@ -14,7 +14,8 @@
  *                                                              7 c n           n KiB more of them
  *
  *             so that chunk lists may point at memory that exists. In a message the word FILE_WORD + n
- *             stands for the handle of file n, so that calls may, too; MARK_WORD + n in front of
+ *             stands for the handle of file n, so that calls may, too; BLOCK_WORD for that of an
+ *             attachment of a block volume, of instance 0; MARK_WORD + n in front of
  *             bytes without a record, for the mark of one that has them and n KiB more. A message is
  *             a Send, or a record with its mark. At the end of each script a well-behaved
  *             peer of each kind makes a NULL call and must get a reply: a hostile connection does
@@ -56,6 +57,8 @@
 #define FILES 4
 #define FILE_WORD 0xf17e0000u
 #define MARK_WORD 0xf17f0000u
+#define BLOCK_WORD 0xf17d0000u
+#define BLOCK_BYTES 32u
 
 LOG_DEFINE("fuzz");
 
@@ -96,6 +99,8 @@ static struct sockaddr_in tcp_addr;
 static struct peer peers[CONNS + 2];
 static struct handle handles[FILES]; /* the root, a file, a directory, a link */
 static bool has_handles, dirty;
+static uint8_t block_handle[BLOCK_BYTES];
+static bool has_block;
 
 static void must(bool promise)
 {
@@ -436,6 +441,28 @@ static void get_handles(void)
 	has_handles = true;
 }
 
+/* Takes the volume over, whoever has it. */
+static void get_block(void)
+{
+	static uint32_t holder;
+	const size_t head = 4 * ARRAY_SIZE(rdma_words) + 24;
+	const uint32_t words[] = { 1, 0, 2, 0x20c5f003, 1, 3, 1, 20, 0, 0, 0, 0, 0, 0, 0, /* ATTACH */
+				   3, 0x766f6c00, 4, 0x61616161 + (++holder & 0x0f0f0f0f), 0, 0, /* "vol", a holder */
+				   2, 0, 0, 31, 1 }; /* to take over; the lane */
+	struct peer *p = &peers[CONNS];
+	unsigned before;
+
+	if (has_block)
+		return;
+	dial(p);
+	before = p->answers;
+	say_words(p, words, ARRAY_SIZE(words), NULL, NULL);
+	must(wait_for_answer(p, before) && p->answer_bytes >= head + 4 + BLOCK_BYTES && !get_be32(p->answer + head));
+	memcpy(block_handle, p->answer + head + 4, BLOCK_BYTES);
+	hang_up(p);
+	has_block = true;
+}
+
 /* ---- scripts ---- */
 
 static void put_region(struct peer *p, uint8_t *msg, size_t len, size_t at, unsigned n)
@@ -458,6 +485,12 @@ static size_t put_handles(uint8_t *msg, const uint8_t *src, size_t len)
 		size_t n = MIN(len - i, (size_t)4);
 		uint32_t file = n == 4 ? get_be32(src + i) - FILE_WORD : FILES;
 
+		if (n == 4 && get_be32(src + i) == BLOCK_WORD && at + BLOCK_BYTES + (len - i) <= MSG_BYTES) {
+			get_block();
+			memcpy(msg + at, block_handle, BLOCK_BYTES);
+			at += BLOCK_BYTES;
+			continue;
+		}
 		if (file >= FILES) {
 			memcpy(msg + at, src + i, n);
 			at += n;
@@ -583,6 +616,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	wait_for_the_end();
 	if (dirty)
 		make_files();
+	has_block = false;
 	return 0;
 }
 
@@ -614,11 +648,12 @@ static void choose_port(void)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static struct conf conf;
-	char why[CONF_WHY_BYTES], spec[160], url[160], tcp[64];
+	char why[CONF_WHY_BYTES], spec[160], url[160], tcp[64], volume[96], vol[224];
 	char argv0[] = "leatd", exp[] = "--export", listen[] = "--listen", reactors[] = "--reactors=1",
-	     workers[] = "--workers=2", event[] = "--poll=event", state[96];
+	     workers[] = "--workers=2", event[] = "--poll=event", state[96], block[] = "--block";
 	char *args[] = { argv0, exp,	 spec,	  listen, url,	 listen,
-			 tcp,	reactors, workers, event,	state, NULL };
+			 tcp,	reactors, workers, event,	state, block, vol, NULL };
+	int fd;
 
 	(void)argc;
 	(void)argv;
@@ -628,6 +663,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	snprintf(export_path, sizeof(export_path), "%s/export", dir);
 	must(!mkdir(export_path, 0777));
 	make_files();
+	snprintf(volume, sizeof(volume), "%s/volume", dir);
+	fd = open(volume, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	must(fd >= 0 && !ftruncate(fd, 1 << 20));
+	close(fd);
+	snprintf(vol, sizeof(vol), "vol=%s,write=cached,read=cached,insecure,clients=127.0.0.0/8", volume);
 	choose_port();
 	snprintf(sock, sizeof(sock), "%s/sock", dir);
 	snprintf(spec, sizeof(spec), "/fuzz=%s,no_root_squash,insecure,clients=127.0.0.0/8", export_path);
