@@ -41,7 +41,7 @@ NBDKIT_SRCS := $(wildcard client/nbdkit/*.c)
 NBDKIT_OBJS := $(NBDKIT_SRCS:%.c=$(O)/%.o)
 NBDKIT_PLUGIN := $(B)/nbdkit-leat-plugin.so
 
-$(NBDKIT_OBJS): INC_client := $(if $(HAVE_NBDKIT),$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags nbdkit)))
+$(NBDKIT_OBJS): INC_client := -Iclient/nbdkit $(if $(HAVE_NBDKIT),$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags nbdkit)))
 # nodelete: nbdkit unloads plugins at its end, and the library has handlers for fork(). $ORIGIN/../..: where it is installed
 $(NBDKIT_PLUGIN): $(NBDKIT_OBJS) $(B)/libleat.so
 	$(call say,LD,$@)$(LINK) -shared -Wl,-z,nodelete $^ -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..' \

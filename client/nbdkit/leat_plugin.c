@@ -9,7 +9,8 @@
  *             (multi-conn). get_ready() attaches for a trial, so that errors are reported while nbdkit still has its
  *             terminal, and detaches. after_fork() attaches in the process that serves. From then on the service thread
  *             of libleat moves data and reconnects.
- * Memory:     The buffers of nbdkit are the payload of the calls. struct leat_block_info for each NBD connection.
+ * Memory:     The buffers of nbdkit are the payload of the calls, or those of stage.c, if the server is on this host.
+ *             struct leat_block_info for each NBD connection.
  * Threads:    Those of nbdkit; each waits in a synchronous function of libleat. A thread of the plugin cancels these if
  *             nbdkit ends while the server is away: nbdkit waits for its requests, and they for the server.
  * Errors:     check() reports the text of libleat, and an errno that NBD has.
@@ -26,6 +27,7 @@
 
 #include "leat.h"
 #include "leat_block.h"
+#include "stage.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 #define DETACH_MS 5000
@@ -261,12 +263,14 @@ static int after_fork(void)
 
 	if (attach(&volume))
 		return -1;
+	stage_start(volume);
 	rc = -leat_service_start(leat_session(leat_block_handle(volume)));
 	if (!rc)
 		rc = pthread_create(&watch.thread, NULL, watch_main, NULL);
 	if (!rc)
 		return 0;
 	nbdkit_error("cannot start a thread: %s", strerror(rc));
+	stage_end();
 	(void)leat_block_detach_within(volume, DETACH_MS);
 	volume = NULL;
 	return -1;
@@ -277,6 +281,7 @@ static void cleanup(void)
 	if (!volume)
 		return;
 	end_watch();
+	stage_end();
 	(void)leat_block_detach_within(volume, DETACH_MS);
 	volume = NULL;
 }
@@ -398,15 +403,32 @@ static int can_cache(void *handle)
 
 static int read_volume(void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t how)
 {
+	void *stage = stage_take(count);
+	int rc = check(leat_block_pread(volume, stage ? stage : buf, count, offset));
+
 	(void)handle;
 	(void)how;
-	return check(leat_block_pread(volume, buf, count, offset));
+	if (stage) {
+		if (!rc)
+			memcpy(buf, stage, count);
+		stage_put(stage);
+	}
+	return rc;
 }
 
 static int write_volume(void *handle, const void *buf, uint32_t count, uint64_t offset, uint32_t how)
 {
+	unsigned fua = how & NBDKIT_FLAG_FUA ? LEAT_BLOCK_FUA : 0;
+	void *stage = stage_take(count);
+	int rc;
+
 	(void)handle;
-	return check(leat_block_pwrite(volume, buf, count, offset, how & NBDKIT_FLAG_FUA ? LEAT_BLOCK_FUA : 0));
+	if (!stage)
+		return check(leat_block_pwrite(volume, buf, count, offset, fua));
+	memcpy(stage, buf, count);
+	rc = check(leat_block_pwrite(volume, stage, count, offset, fua));
+	stage_put(stage);
+	return rc;
 }
 
 static int flush_volume(void *handle, uint32_t how)
