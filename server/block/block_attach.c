@@ -301,6 +301,22 @@ bool block_is_older(const struct block_attachment *a, const block_lane *lane, co
 	       (lane->incarnation < l->incarnation || (lane->incarnation == l->incarnation && l->conn != conn));
 }
 
+bool block_was_seen(struct block_volume *v, const block_lane *lane)
+{
+	for (unsigned i = 0; i < BLOCK_SEEN_MAX; i++) {
+		block_lane *l = &v->seen[i];
+
+		if (!l->incarnation || l->instance != lane->instance || l->slot != lane->slot)
+			continue;
+		if (lane->incarnation < l->incarnation)
+			return true;
+		l->incarnation = lane->incarnation;
+		return false;
+	}
+	v->seen[v->seen_next++ % BLOCK_SEEN_MAX] = *lane;
+	return false;
+}
+
 /* Return: 0, and @pass is filled in; -EINPROGRESS; -ECONNABORTED; -ENOBUFS: @conn has no room for the lane */
 static int enter_lane(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn,
 		      bool changes, struct block_pass *pass)

@@ -53,6 +53,10 @@ int must_check block_reserve(struct block_conn *conn);
  * lock. False for another process. */
 bool block_is_older(const struct block_attachment *a, const block_lane *lane, const struct block_conn *conn);
 
+/** block_was_seen - has an ATTACH or DETACH come by a newer connection of this lane? Else it is noted as the newest. So a
+ * late copy of an ATTACH is not executed either, when its attachment has ended already. Under the lock. */
+bool block_was_seen(struct block_volume *v, const block_lane *lane);
+
 /** block_fence - nothing of @a begins any more; frees it when its last operation has ended. Under the lock. */
 void block_fence(struct block_volume *v, struct block_attachment *a);
 

@@ -8,7 +8,10 @@
  *            it waits until their operations have ended, has a worker save the holders, and replies. So when an ATTACH
  *            is acknowledged, nothing of the old holder is in progress, nothing of it begins any more, and a restart of
  *            the server changes neither.
- *            What is fenced stays so if the operations do not end in time: a repeated ATTACH waits for them again.
+ *            What is fenced stays so if the operations do not end in time: that is saved, too, and a repeated ATTACH
+ *            waits for them again. If the connection is lost while the call waits, its turn ends: what it has fenced
+ *            stays so in this process, nothing is saved, and the client sends the call again. If it is lost behind that,
+ *            the new attachment exists, and the client's next ATTACH replaces it.
  * Memory:    The new attachment belongs to the volume from the time on when it is made.
  * Threads:   The reactor's, except block_attach_save(); the volume's lock.
  * Errors:    -EBUSY with the holder; -EACCES: must not take over; -ETIMEDOUT; -EIO: the holders cannot be saved.
@@ -133,12 +136,20 @@ static int check_place(const struct req *r, struct block_attachment **ret_out)
 {
 	struct block_call *call = block_call(r);
 	const BLOCKATTACHargs *args = &call->args.attach;
-	const struct block_attachment *me = block_find(call->entry->vol, args->holder);
+	struct block_volume *v = call->entry->vol;
+	const struct block_attachment *me = block_find(v, args->holder);
 
 	*ret_out = NULL;
+	if (v->leaving)
+		return -ENOENT;
 	if (me && block_is_older(me, &args->lane, block_peer(r->conn)->conn))
 		return -ECONNABORTED;
-	if (args->flags & BLOCK_TAKE_OVER && *args->victim && !block_find(call->entry->vol, args->victim))
+	if (block_was_seen(v, &args->lane))
+		return -ECONNABORTED;
+	if (call->entry->conf.ro && !(args->flags & BLOCK_RDONLY))
+		return -EROFS;
+	if (args->flags & BLOCK_TAKE_OVER && *args->victim && !block_find(v, args->victim) &&
+	    block_drained(v, args->victim)) /* it is not there, nor does an operation of it still run */
 		return -ENOENT;
 	if (call->entry->conf.share == BLOCK_CONF_EXCLUSIVE)
 		return check_exclusive(r);
@@ -312,7 +323,8 @@ static bool is_drained(const struct block_call *call)
 
 	if (call->entry->conf.share == BLOCK_CONF_EXCLUSIVE)
 		return block_drained(v, NULL);
-	return block_drained(v, call->args.attach.holder) && (!*call->victim || block_drained(v, call->victim));
+	return block_drained(v, call->args.attach.holder) && (!*call->victim || block_drained(v, call->victim)) &&
+	       (!*call->args.attach.victim || block_drained(v, call->args.attach.victim));
 }
 
 static void fill_attachment(const struct req *r, struct block_attachment *a)
@@ -340,6 +352,8 @@ static enum prog_begin saved_attach(struct req *r)
 	BLOCKATTACHresok *ok = &call->res.attach.BLOCKATTACHres_u.resok;
 	struct block_volume *v = call->entry->vol;
 
+	if (call->timed_out && !call->attached)
+		return end_turn(r, -ETIMEDOUT);
 	if (call->err) { /* it was never acknowledged */
 		struct block_attachment *a;
 
@@ -379,11 +393,12 @@ static enum prog_begin drain_attach(struct req *r)
 
 		pthread_mutex_unlock(&v->lock);
 		free(a);
-		return next == PROG_WAIT ? next : end_turn(r, -ETIMEDOUT);
+		return next == PROG_WAIT ? next : save(r, saved_attach); /* what is fenced stays so after a restart */
 	}
 	fill_attachment(r, a);
 	block_add(v, a);
 	block_bind(v, a, &call->args.attach.lane, block_peer(r->conn)->conn);
+	call->attached = true;
 	pthread_mutex_unlock(&v->lock);
 	return save(r, saved_attach);
 }
@@ -407,6 +422,8 @@ static enum prog_begin saved_detach(struct req *r)
 {
 	struct block_call *call = block_call(r);
 
+	if (call->timed_out)
+		return end_turn(r, -ETIMEDOUT);
 	if (call->err)
 		return end_turn(r, -EIO);
 	call->res.status = BLOCK_OK;
@@ -428,7 +445,31 @@ static enum prog_begin drain_detach(struct req *r)
 		return next;
 	}
 	pthread_mutex_unlock(&v->lock);
-	return drained ? save(r, saved_detach) : end_turn(r, -ETIMEDOUT);
+	return save(r, saved_detach);
+}
+
+/* Under the lock. A DETACH that was executed, but whose reply was lost, or which did not wait for long enough, sets the holder
+ * whose operations have to end. */
+static bool was_detached(struct block_call *call)
+{
+	const struct block_volume *v = call->entry->vol;
+
+	for (unsigned i = 0; i < BLOCK_DETACHED_MAX; i++) {
+		if (v->detached[i].generation == call->id.generation && v->detached[i].number == call->id.number) {
+			memcpy(call->victim, v->detached[i].name, sizeof(call->victim));
+			return call->id.generation;
+		}
+	}
+	return false;
+}
+
+static void note_detached(struct block_volume *v, const struct block_attachment *a)
+{
+	unsigned i = v->detached_next++ % BLOCK_DETACHED_MAX;
+
+	v->detached[i].number = a->number;
+	v->detached[i].generation = a->generation;
+	memcpy(v->detached[i].name, a->name, sizeof(a->name));
 }
 
 static enum prog_begin first_detach(struct req *r)
@@ -443,21 +484,28 @@ static enum prog_begin first_detach(struct req *r)
 		return block_now(r, -EINVAL);
 	pthread_mutex_lock(&v->lock);
 	a = block_find_number(v, call->id.number);
-	if (!a || a->generation != call->id.generation)
+	if (a && a->generation != call->id.generation)
+		a = NULL;
+	if (!a && !was_detached(call))
 		err = -ESTALE;
-	else if (a->instance != lane->instance)
+	else if (a && a->instance != lane->instance)
 		err = -EINVAL;
-	else if (block_is_older(a, lane, block_peer(r->conn)->conn))
+	else if (a && block_is_older(a, lane, block_peer(r->conn)->conn))
 		err = -ECONNABORTED;
 	else if (v->attaching)
 		err = -EINPROGRESS;
+	else if (block_was_seen(v, lane))
+		err = -ECONNABORTED;
 	if (err == -EINPROGRESS) {
 		(void)wait(call);
 	} else if (!err) {
-		log_info("block %s: detached by %s", v->name, a->name);
-		memcpy(call->victim, a->name, sizeof(a->name));
 		take_turn(r);
-		block_fence(v, a);
+		if (a) {
+			log_info("block %s: detached by %s", v->name, a->name);
+			memcpy(call->victim, a->name, sizeof(a->name));
+			note_detached(v, a);
+			block_fence(v, a);
+		}
 	}
 	pthread_mutex_unlock(&v->lock);
 	if (err == -EINPROGRESS)

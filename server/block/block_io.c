@@ -42,6 +42,9 @@ static int check_range(struct req *r, uint64_t off, uint64_t bytes)
 
 	if (off % e->block || bytes % e->block)
 		return -EINVAL;
+	/* a write would make a file that has shrunk grow again */
+	if (r->proc->modifies && e->volume.limits.answers_at_once && bytes)
+		(void)block_volume_look(e->vol);
 	if (range_fits(off, bytes, block_entry_bytes(e)))
 		return 0;
 	if (!call->looked)
@@ -192,7 +195,6 @@ enum prog_begin block_flush_begin(struct req *r)
 	if (next != PROG_MOVE)
 		return next;
 	r->plan.op = STORE_SYNC;
-	r->plan.stable = STORE_DATA_SYNC;
 	begin_sync(r);
 	return PROG_MOVE;
 }

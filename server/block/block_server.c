@@ -20,11 +20,14 @@
 
 #define REPLY_HEAD 1024u /* upper bound of the other results in a reply */
 
-/* Without the directory the handles of this run end with it. */
+/* With the first volumes, also by a reload. Without the directory the handles of this run end with it. */
 static int load_keys(struct block_server *s, const struct conf *conf)
 {
-	int err = conf->state_dir ? fh_key_load(conf->state_dir, &s->keys) : -ENOENT;
+	int err;
 
+	if (!conf->nblocks || s->keys.n)
+		return 0;
+	err = conf->state_dir ? fh_key_load(conf->state_dir, &s->keys) : -ENOENT;
 	if (!err) {
 		s->state_dir = strdup(conf->state_dir);
 		return s->state_dir ? 0 : -ENOMEM;
@@ -33,8 +36,7 @@ static int load_keys(struct block_server *s, const struct conf *conf)
 		log_err("state-dir %s: its handle.key: %s", conf->state_dir, strerror(-err));
 		return err;
 	}
-	if (conf->nblocks)
-		log_warn("no state directory: attachments of block volumes end with this run");
+	log_warn("no state directory: attachments of block volumes end with this run");
 	s->keys.n = 1;
 	return siphash_key_random(&s->keys.v[0]);
 }
@@ -80,14 +82,19 @@ static int prepare(struct server *srv, const struct conf *conf, void **ret_chang
 	struct block_server *s = block_server(srv);
 	struct served_change *c = NULL;
 	struct block_set *now;
-	int err = block_set_create(conf, s->set, s->state_dir, &now, why, why_bytes);
+	int err = load_keys(s, conf); /* reactors use them after the change only */
 
+	if (err)
+		(void)snprintf(why, why_bytes, "the key of handles: %s", strerror(-err));
+	else
+		err = block_set_create(conf, s->set, s->state_dir, &now, why, why_bytes);
 	if (err)
 		return err;
 	err = served_prepare(srv, &now->served, &c);
 	if (err) {
 		(void)snprintf(why, why_bytes, "%s", strerror(-err));
 		served_put(&now->served);
+		block_set_stay(s->set);
 	}
 	*ret_change = c;
 	return err;
@@ -117,8 +124,8 @@ static void commit(struct server *srv, void *change)
 
 static void abandon(struct server *srv, void *change)
 {
-	(void)srv;
 	served_abandon(change);
+	block_set_stay(block_server(srv)->set);
 }
 
 /* ---- reactors ----------------------------------------------------------------------------- */

@@ -117,6 +117,7 @@ struct block_call {
 	enum block_step step; /* ATTACH, DETACH */
 	bool turn;	      /* volume->attaching is this call's */
 	bool timed_out;
+	bool attached; /* ATTACH: the new attachment exists */
 	struct rpcrdma_timer timer;
 	char victim[BLOCK_NAME_MAX + 1]; /* another holder whose operations have to end; "": none */
 	struct { /* of the holder that an ATTACH was refused for */

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "block_attach.h"
+#include "block_state.h"
 #include "conf.h"
 
 /* ---- peers -------------------------------------------------------------------------------- */
@@ -100,6 +101,8 @@ static void close_set(struct served *served)
 	struct block_set *s = container_of(served, struct block_set, served);
 
 	for (size_t i = 0; i < s->n; i++) {
+		if (s->v[i].vol)
+			block_volume_leave(s->v[i].vol);
 		block_volume_put(s->v[i].vol);
 		block_conf_fini(&s->v[i].conf);
 	}
@@ -156,16 +159,33 @@ static int copy_conf(const struct block_conf *from, struct block_conf *to)
 	return to->name && to->path ? 0 : -ENOMEM;
 }
 
+/* A volume that a reload leaves out is in use until then. */
+static int check_twins(const struct block_conf *c, const struct block_set *old, char *why, size_t why_bytes)
+{
+	for (size_t i = 0; old && i < old->n; i++) {
+		const struct block_conf *was = &old->v[i].conf;
+
+		if (!strcmp(was->name, c->name))
+			return opt_fail(-EBUSY, why, why_bytes, "it was another file until now: leave it out of one reload first");
+		if (!strcmp(was->path, c->path))
+			return opt_fail(-EBUSY, why, why_bytes, "its file is that of %s until now: leave that out of one reload first",
+					was->name);
+	}
+	return 0;
+}
+
 static int open_volume(const struct block_conf *c, const struct block_set *old, const char *state_dir,
 		       struct block_volume **ret, char *why, size_t why_bytes)
 {
 	const struct block_entry *same = old ? block_set_find(old, c->name) : NULL;
+	int err;
 
 	if (same && same->vol->id == block_volume_id(c)) {
 		*ret = block_volume_hold(same->vol);
 		return 0;
 	}
-	return block_volume_open(c, state_dir, ret, why, why_bytes);
+	err = check_twins(c, old, why, why_bytes);
+	return err ? err : block_volume_open(c, state_dir, ret, why, why_bytes);
 }
 
 static int find_caps(struct block_entry *e)
@@ -189,8 +209,11 @@ static int open_entry(const struct block_conf *c, const struct block_set *old, c
 		err = open_volume(c, old, state_dir, &e->vol, why, why_bytes);
 	if (err)
 		return err;
+	block_volume_enter(e->vol);
+	if (c->data.write == DATA_WRITE_CACHED)
+		block_state_cached(e->vol->state);
 	e->volume = (struct volume){ .name = e->conf.name, .path = e->conf.path, .data = &e->conf.data,
-				     .dev = e->vol->dev, .ino = e->vol->ino, .fsyncs = e->vol->fsyncs };
+				     .dev = e->vol->dev, .ino = e->vol->ino, .fsyncs = e->vol->fsyncs, .one_sync = true };
 	fs_limits_find_file(e->vol->lock_fd, &e->volume.limits);
 	e->block = MAX(e->conf.block, e->vol->sector);
 	return find_caps(e);
@@ -205,17 +228,33 @@ static void explain(const struct block_conf *c, int err, const char *reason, cha
 	(void)opt_fail(err, why, why_bytes, "block %s%s: %s", c->name, line, *reason ? reason : strerror(-err));
 }
 
-/* Describes a holder of the volume. Return: false: it has none */
-static bool find_holder(struct block_volume *v, char *buf, size_t bytes)
+/* Keeps holders out of a volume that has none. Return: false: it has one, which @buf describes */
+static bool may_leave(struct block_volume *v, char *buf, size_t bytes)
 {
-	const struct block_attachment *a;
+	const struct block_attachment *a = NULL;
+	bool leaves;
 
 	pthread_mutex_lock(&v->lock);
-	a = list_is_empty(&v->holders) ? NULL : list_first_entry(&v->holders, struct block_attachment, link);
+	if (!list_is_empty(&v->holders))
+		a = list_first_entry(&v->holders, struct block_attachment, link);
+	else if (!list_is_empty(&v->ending))
+		a = list_first_entry(&v->ending, struct block_attachment, link);
 	if (a)
 		(void)snprintf(buf, bytes, "%s (%s, %s)", a->name, a->peer, a->app);
+	else if (v->attaching)
+		(void)snprintf(buf, bytes, "a holder that is about to attach");
+	leaves = v->leaving = !a && !v->attaching;
 	pthread_mutex_unlock(&v->lock);
-	return a;
+	return leaves;
+}
+
+void block_set_stay(struct block_set *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		pthread_mutex_lock(&s->v[i].vol->lock);
+		s->v[i].vol->leaving = false;
+		pthread_mutex_unlock(&s->v[i].vol->lock);
+	}
 }
 
 static int check_removed(const struct conf *conf, const struct block_set *old, char *why, size_t why_bytes)
@@ -229,7 +268,7 @@ static int check_removed(const struct conf *conf, const struct block_set *old, c
 		for (size_t k = 0; k < conf->nblocks && !kept; k++)
 			kept = !strcmp(conf->blocks[k].name, e->conf.name) &&
 			       block_volume_id(&conf->blocks[k]) == e->vol->id;
-		if (!kept && find_holder(e->vol, holder, sizeof(holder)))
+		if (!kept && !may_leave(e->vol, holder, sizeof(holder)))
 			return opt_fail(-EBUSY, why, why_bytes, "block %s: in use by %s", e->conf.name, holder);
 	}
 	return 0;
@@ -262,11 +301,16 @@ int block_set_create(const struct conf *conf, struct block_set *old, const char 
 	struct block_set *s;
 	int err = old ? check_removed(conf, old, why, why_bytes) : 0;
 
-	if (err)
+	if (err) {
+		block_set_stay(old);
 		return err;
+	}
 	s = calloc(1, sizeof(*s));
-	if (!s)
+	if (!s) {
+		if (old)
+			block_set_stay(old);
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
+	}
 	served_init(&s->served, 0, volume_of, close_set);
 	s->served.open_use = open_files;
 	s->served.close_use = close_files;
@@ -274,11 +318,14 @@ int block_set_create(const struct conf *conf, struct block_set *old, const char 
 	s->v = calloc(conf->nblocks ? conf->nblocks : 1, sizeof(*s->v));
 	err = s->v ? open_entries(conf, old, state_dir, s, why, why_bytes)
 		   : opt_fail(-ENOMEM, why, why_bytes, "out of memory");
-	if (err)
+	if (err) {
 		served_put(&s->served);
-	else
-		*ret = s;
-	return err;
+		if (old)
+			block_set_stay(old);
+		return err;
+	}
+	*ret = s;
+	return 0;
 }
 
 /* ---- log ---------------------------------------------------------------------------------- */

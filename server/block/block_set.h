@@ -45,6 +45,10 @@ struct block_set {
 int must_check block_set_create(const struct conf *conf, struct block_set *old, const char *state_dir,
 				struct block_set **ret, char *why, size_t why_bytes);
 
+/** block_set_stay - the volumes of @s stay in service after all: block_set_create() has kept holders out of those that were
+ * to leave */
+void block_set_stay(struct block_set *s);
+
 /** block_set_announce - logs which volumes are new, changed, or no longer served
  * @old: NULL: none
  */

@@ -50,6 +50,7 @@ struct page {
 	char boot[BOOT_BYTES];
 	_Atomic uint64_t verf;
 	_Atomic uint64_t begun, ended; /* syncs */
+	_Atomic uint64_t cached; /* not 0: the volume was served with write = cached */
 };
 
 struct block_state {
@@ -85,7 +86,8 @@ static int read_boot_id(char ret[BOOT_BYTES])
 
 static bool is_intact(const struct page *p, uint64_t id, const char *boot)
 {
-	return p->magic == MAGIC && p->id == id && !strncmp(p->boot, boot, BOOT_BYTES) && p->verf && p->begun == p->ended;
+	return p->magic == MAGIC && p->id == id && !strncmp(p->boot, boot, BOOT_BYTES) && p->verf && p->begun == p->ended &&
+	       !p->cached;
 }
 
 /* The whole page is written before it is mapped: a full disk is an error here, and no signal later. */
@@ -184,6 +186,12 @@ void block_state_verf(struct block_state *s, uint64_t verf)
 {
 	if (s)
 		atomic_store(&s->page->verf, verf);
+}
+
+void block_state_cached(struct block_state *s)
+{
+	if (s)
+		atomic_store(&s->page->cached, 1);
 }
 
 void block_state_sync_begun(struct block_state *s)

@@ -30,6 +30,10 @@ void block_state_close(struct block_state *s);
 /** block_state_verf - notes a new verifier; any thread. NULL is fine. */
 void block_state_verf(struct block_state *s, uint64_t verf);
 
+/** block_state_cached - the volume is served with write = cached from now on: the next process has another verifier. NULL
+ * is fine. */
+void block_state_cached(struct block_state *s);
+
 /** block_state_sync_begun, block_state_sync_ended - notes that a sync is in progress, so that a leatd that is killed meanwhile
  * changes the verifier when it starts again. The end comes after a failed sync has changed the verifier. NULL is fine. */
 void block_state_sync_begun(struct block_state *s);

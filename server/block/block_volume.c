@@ -100,8 +100,10 @@ void block_volume_lost(struct block_volume *v)
 
 	if (!verf) /* any other value than before */
 		verf = atomic_load(&v->verf) + 1;
+	pthread_mutex_lock(&v->lock); /* both places have the same one, whatever other threads lose */
 	atomic_store(&v->verf, verf);
 	block_state_verf(v->state, verf);
+	pthread_mutex_unlock(&v->lock);
 	log_err("block %s: a sync failed: data written before it may be lost; FLUSH reports it to the holders that wrote", v->name);
 }
 
@@ -118,12 +120,8 @@ static int open_state(struct block_volume *v, const struct block_conf *c, const 
 	err = block_state_open(dir, v->name, v->id, &v->state, &verf, why, why_bytes);
 	if (err)
 		return err;
-	if (c->data.write == DATA_WRITE_CACHED)
-		verf = block_verf_random();
-	if (!verf)
-		return opt_fail(-EIO, why, why_bytes, "no random numbers");
+	(void)c;
 	atomic_store(&v->verf, verf);
-	block_state_verf(v->state, verf);
 	err = block_state_load(v->state, v);
 	if (err)
 		return opt_fail(err, why, why_bytes, "state-dir %s: block-%s.holders: %s", dir, v->name,
@@ -182,6 +180,21 @@ struct block_volume *block_volume_hold(struct block_volume *v)
 {
 	atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
 	return v;
+}
+
+void block_volume_enter(struct block_volume *v)
+{
+	atomic_fetch_add(&v->sets, 1);
+}
+
+void block_volume_leave(struct block_volume *v)
+{
+	if (atomic_fetch_sub(&v->sets, 1) != 1)
+		return;
+	block_state_close(v->state);
+	v->state = NULL;
+	close(v->lock_fd);
+	v->lock_fd = -1;
 }
 
 void block_volume_put(struct block_volume *v)

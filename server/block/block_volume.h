@@ -27,6 +27,8 @@ struct fsync_batch;
 struct reactor;
 
 #define BLOCK_HOLDERS_MAX 256u
+#define BLOCK_SEEN_MAX 256u
+#define BLOCK_DETACHED_MAX 32u
 
 /* How long things last; tests shorten them before they start a server. */
 struct block_times {
@@ -72,6 +74,7 @@ struct block_attachment {
 /* Counted; freed by its last holder. */
 struct block_volume {
 	atomic_uint refs;
+	atomic_uint sets; /* configurations that have it; block_volume_leave() */
 	char *name, *path;
 	uint64_t id; /* hash of name, path and file: part of each handle */
 	int lock_fd; /* keeps others from using the file or device */
@@ -88,6 +91,14 @@ struct block_volume {
 	unsigned nholders;
 	uint64_t generations, numbers; /* given so far */
 	bool attaching;		 /* an ATTACH or DETACH is in progress: the next one waits */
+	bool leaving;		 /* a reload is about to remove it: there is no ATTACH any more */
+	block_lane seen[BLOCK_SEEN_MAX]; /* newest incarnations by which an ATTACH or DETACH came, the oldest are replaced */
+	unsigned seen_next;
+	struct {
+		uint64_t number, generation;
+		char name[BLOCK_NAME_MAX + 1];
+	} detached[BLOCK_DETACHED_MAX]; /* attachments that DETACH has ended lately: the call may be sent again */
+	unsigned detached_next;
 	struct list waiters;	 /* block_waiter: ATTACH and DETACH */
 };
 
@@ -103,6 +114,11 @@ int must_check block_volume_open(const struct block_conf *c, const char *state_d
 /** block_volume_hold, block_volume_put - any thread; the last put closes it, and may block. put accepts NULL. */
 struct block_volume *block_volume_hold(struct block_volume *v);
 void block_volume_put(struct block_volume *v);
+
+/** block_volume_enter, block_volume_leave - a configuration has the volume, and has it no longer. After the last of them
+ * the file or device is free for others, although connections may still refer to the structure. May block. */
+void block_volume_enter(struct block_volume *v);
+void block_volume_leave(struct block_volume *v);
 
 /** block_volume_id - computes the id of the volume that @c names; 0: its file cannot be accessed */
 uint64_t block_volume_id(const struct block_conf *c);

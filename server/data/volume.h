@@ -24,6 +24,9 @@ struct volume {
 	uint64_t dev, ino; /* of its directory */
 	struct fs_limits limits; /* of its file system */
 	struct fsync_batch *fsyncs;	 /* of the server, or NULL: syncs are not shared */
+	/* Syncs of a file run one after another, whatever descriptor they use, and calls that wait share the next one: a
+	 * caller that compares verifiers then knows of every failure before its own success. */
+	bool one_sync;
 	atomic_bool said_cached; /* it was logged that its files do not support direct I/O */
 };
 

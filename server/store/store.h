@@ -130,7 +130,7 @@ struct store_io {
 	uint32_t pad_head, pad_tail; /* READ: bytes around iov that may be overwritten */
 	uint64_t size_hint;	   /* READ: the file's recent size; a short read that reaches it is
 	                              * known to be complete */
-	enum store_stable stable;  /* WRITE, DISCARD, ZERO; SYNC: DATA_SYNC leaves out metadata that no read needs */
+	enum store_stable stable;  /* WRITE, DISCARD, ZERO */
 	bool keep;		   /* ZERO: the space stays allocated */
 	struct store_extents *extents; /* EXTENTS: the caller's memory for the result */
 	const struct creds *creds; /* WRITE, DISCARD, ZERO: credentials to write with (quota); NULL: the server's own */

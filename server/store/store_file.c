@@ -167,15 +167,45 @@ static void syncs_end(struct store_file *f)
 		pthread_rwlock_unlock(&f->syncs);
 }
 
+static int sync_file(const struct store_io *io, bool metadata)
+{
+	return (metadata ? fsync(io->file->fd) : fdatasync(io->file->fd)) ? -errno : 0;
+}
+
+/* With volume.one_sync. The failure is reported before the next sync begins. */
+static int sync_in_turn(const void *arg)
+{
+	const struct store_io *io = arg;
+	int err = sync_file(io, false);
+
+	if (err)
+		fsync_batch_lost(io->store->volume->fsyncs, io->file->dev);
+	return err;
+}
+
+static int run_in_turn(struct store_io *io)
+{
+	int err = fsync_batch_run(io->store->volume->fsyncs, io->file->dev, io->file->ino, sync_in_turn, io);
+
+	io->sync_failed = err != 0;
+	return err;
+}
+
 static void stabilize(struct store_io *io)
 {
-	int fd = io->file->fd;
+	int err;
 
 	if (!needs_sync(io))
 		return;
+	if (io->store->volume->one_sync) {
+		err = run_in_turn(io);
+		io->res = err ? err : io->res;
+		return;
+	}
 	syncs_begin(io->file, false);
-	if (io->stable == STORE_FILE_SYNC ? fsync(fd) : fdatasync(fd)) {
-		io->res = -errno;
+	err = sync_file(io, io->stable == STORE_FILE_SYNC);
+	if (err) {
+		io->res = err;
 		sync_failed(io);
 	}
 	syncs_end(io->file);
@@ -214,17 +244,16 @@ static int sync_range(const struct store_file *f, uint64_t off, uint32_t bytes)
 	return err;
 }
 
-static int sync_file(const struct store_io *io)
-{
-	return io->stable == STORE_DATA_SYNC ? fdatasync(io->file->fd) : fsync(io->file->fd);
-}
-
 void store_file_sync(struct store_io *io)
 {
+	if (io->store->volume->one_sync) {
+		io->res = run_in_turn(io);
+		return;
+	}
 	syncs_begin(io->file, true);
 	io->res = sync_range(io->file, io->off, io->bytes);
 	if (io->res > 0)
-		io->res = sync_file(io) ? -errno : 0;
+		io->res = sync_file(io, true);
 	if (io->res)
 		sync_failed(io);
 	syncs_end(io->file);
