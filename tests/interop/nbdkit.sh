@@ -188,6 +188,12 @@ ended 'fio, verified, while leatd is killed' "$fio" "$work/fio"
 same 'leatd was killed under it' "$((rounds > 1))" 1
 ok 'nbdkit goes on' nbdinfo --size "$nbd"
 
+section 'an idle client keeps its volume'
+volume_end KILL
+volume_start
+ok 'it connects again by itself' wait_for 60 sh -c "'$LEAT' block info '$url' | grep -q 'holder.*nbdkit' &&
+	! '$LEAT' block info '$url' | grep -q silent"
+
 section 'nbdkit ends while leatd is down'
 sh_of "while True: h.pwrite(b'w' * 512, 0); open('$work/going', 'w')" >"$work/lost" 2>&1 &
 lost=$!
