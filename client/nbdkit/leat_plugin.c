@@ -89,7 +89,7 @@ static int set_flag(unsigned flag, const char *value)
 static int set_option(const char *key, const char *value)
 {
 	if (leat_set(opts, key, value)) {
-		nbdkit_error("%s=%s: %s", key, value, leat_error(NULL));
+		nbdkit_error("%s", leat_error(NULL));
 		return -1;
 	}
 	return 0;
