@@ -215,6 +215,8 @@ static int open_block(struct leat_session *s, const char *url, const struct leat
 		free(b);
 		return rc;
 	}
+	if (!(flags & LEAT_BLOCK_LOOK))
+		(void)lt_sync_run(b->m->session, lt_block_keep, b, NULL);
 	*ret = b;
 	return 0;
 }
@@ -289,6 +291,8 @@ int leat_block_detach_within(struct leat_block *b, int timeout_ms)
 		rc = lt_sync_drain(b->m, until_ns);
 	if (rc == -EDEADLK)
 		return rc;
+	if (rc != -EOWNERDEAD && !(b->flags & LEAT_BLOCK_LOOK))
+		(void)lt_sync_run(b->m->session, lt_block_keep_stop, b, NULL);
 	if (!rc && !(b->flags & LEAT_BLOCK_LOOK))
 		result = submit_detach(b, (struct leat_cb){ .fn = note_result, .user_data = &result });
 	rc = leat_umount_within(b->m, rc == -ETIMEDOUT ? 0 : left_ms(until_ns));

@@ -74,12 +74,26 @@ static void fail(struct lt_subreq *p, int err, const char *cause)
 	lt_bulk_stop(p->bulk, p->off, err);
 }
 
-static void take_read(struct lt_subreq *p)
+/* Over TCP, a server with little memory returns as many blocks as one message of its holds. Return: false: a call for the
+ * rest was sent */
+static bool take_read(struct lt_subreq *p)
 {
-	if (p->res.block_read.BLOCKREADres_u.data.length != p->len)
-		fail(p, -EREMOTEIO, "not as much data as asked for");
-	else
+	const struct leat_block *b = p->bulk->object;
+	uint32_t n = p->res.block_read.BLOCKREADres_u.data.length;
+
+	if (n == p->len) {
 		lt_stage_read(p);
+		return true;
+	}
+	if (!n || n > p->len || n % atomic_load_explicit(&b->block, memory_order_relaxed) || p->stage) {
+		fail(p, -EREMOTEIO, "not as much data as asked for");
+		return true;
+	}
+	lt_bulk_advance(p, n);
+	if (!lt_bulk_may_continue(p))
+		return true;
+	send_read(p);
+	return false;
 }
 
 static void take_write(struct lt_subreq *p)
@@ -114,7 +128,7 @@ static bool subreq_replied(struct lt_subreq *p)
 	else if (p->bulk->write)
 		take_write(p);
 	else
-		take_read(p);
+		return take_read(p);
 	return true;
 }
 

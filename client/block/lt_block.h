@@ -35,7 +35,21 @@ struct leat_block {
 
 	/* owner's thread only */
 	struct lt_verfs verfs;
+	struct {
+		struct rpcrdma_timer timer;
+		struct lt_call call;
+		BLOCKREADargs args;
+		BLOCKREADres res;
+		bool flying, stopped;
+	} keep;                        /* keep.c */
 };
+
+/** lt_block_keep - begins to keep the volume while there are no calls; lt_block_keep_stop - ends that, before DETACH. For
+ * lt_sync_run() */
+void lt_block_keep(void *of, void *arg);
+void lt_block_keep_stop(void *of, void *arg);
+
+extern uint64_t lt_block_keep_ns; /* between two calls for that; tests shorten it */
 
 /** lt_block_check - may an operation on the volume be started?
  * @attached: it needs an attachment

@@ -12,8 +12,7 @@
  * Memory:     The buffers of nbdkit are the payload of the calls, or those of stage.c, if the server is on this host.
  *             struct leat_block_info for each NBD connection.
  * Threads:    Those of nbdkit; each waits in a synchronous function of libleat. A thread of the plugin cancels these if
- *             nbdkit ends while the server is away: nbdkit waits for its requests, and they for the server. The thread also
- *             calls the server now and then, so that an idle nbdkit connects again and keeps its volume.
+ *             nbdkit ends while the server is away: nbdkit waits for its requests, and they for the server.
  * Errors:     check() reports the text of libleat, and an errno that NBD has.
  */
 #include <errno.h>
@@ -21,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NBDKIT_API_VERSION 2
@@ -34,7 +32,6 @@
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 #define DETACH_MS 5000
 #define CANCEL_US 100000
-#define PING_S 15
 #define EXTENTS 256u
 
 /* limits of NBD and of nbdkit */
@@ -47,7 +44,6 @@ static struct leat_opts *opts;
 static char *url;
 static unsigned flags;
 static struct leat_block *volume; /* from after_fork() to cleanup() */
-static uint32_t least_read;       /* a block of it */
 
 /* ---- options ---- */
 
@@ -174,47 +170,17 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool away;    /* lock */
-	bool pinging; /* lock */
 	bool ending;  /* lock: cleanup() waits for the thread */
 } watch = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
-
-static void pinged(void *user_data, int64_t result)
-{
-	(void)user_data;
-	(void)result;
-	pthread_mutex_lock(&watch.lock);
-	watch.pinging = false;
-	pthread_mutex_unlock(&watch.lock);
-}
-
-/* An idle session does not connect again by itself. Without a connection for 60 seconds, the volume is anyone's. A
- * connection counts once a call of the attachment has come by it: a read is one, a request for a description is not. */
-static void ping(void)
-{
-	static _Alignas(4096) char buf[MINIMUM_MAX];
-	bool pinging;
-
-	pthread_mutex_lock(&watch.lock);
-	pinging = watch.pinging;
-	watch.pinging = true;
-	pthread_mutex_unlock(&watch.lock);
-	if (pinging)
-		return;
-	if (leat_aio_block_pread(volume, buf, least_read, 0, (struct leat_cb){ .fn = pinged }))
-		pinged(NULL, 0);
-}
 
 /* Return: false: cleanup() waits */
 static bool wait_for_change(bool *ret_away)
 {
-	struct timespec until;
 	bool going;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += PING_S;
 	pthread_mutex_lock(&watch.lock);
-	if (!watch.away && !watch.ending)
-		(void)pthread_cond_clockwait(&watch.changed, &watch.lock, CLOCK_MONOTONIC, &until);
+	while (!watch.away && !watch.ending)
+		(void)pthread_cond_wait(&watch.changed, &watch.lock);
 	*ret_away = watch.away;
 	going = !watch.ending;
 	pthread_mutex_unlock(&watch.lock);
@@ -228,10 +194,7 @@ static bool watch_once(void)
 
 	if (!wait_for_change(&away))
 		return false;
-	if (away)
-		return nbdkit_nanosleep(1, 0) == 0;
-	ping();
-	return true;
+	return !away || nbdkit_nanosleep(1, 0) == 0;
 }
 
 static bool is_ending(void)
@@ -307,16 +270,12 @@ static int get_ready(void)
 
 static int after_fork(void)
 {
-	struct leat_block_info info = { .size = sizeof(info) };
 	int rc;
 
 	if (attach(&volume))
 		return -1;
 	stage_start(volume);
-	rc = -leat_block_info(volume, &info);
-	least_read = info.block < MINIMUM_MAX ? info.block : MINIMUM_MAX;
-	if (!rc)
-		rc = -leat_service_start(leat_session(leat_block_handle(volume)));
+	rc = -leat_service_start(leat_session(leat_block_handle(volume)));
 	if (!rc)
 		rc = pthread_create(&watch.thread, NULL, watch_main, NULL);
 	if (!rc)

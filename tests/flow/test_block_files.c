@@ -14,11 +14,13 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "block_rig.h"
 #include "leat.h"
 #include "leat_block.h"
+#include "lt_block.h"
 
 #define BYTES 16384u
 
@@ -30,7 +32,8 @@ static char data[BYTES], got[BYTES];
 
 static void start(const char *volume, const char *export)
 {
-	char spec[100], url[300];
+	static char spec[100]; /* a restart uses it again */
+	char url[300];
 
 	(void)snprintf(spec, sizeof(spec), "vol=a,%s", volume);
 	block_rig_export = export;
@@ -128,12 +131,47 @@ static void both_direct(void **state)
 	stop();
 }
 
+/* Return: connections of the holder, as another client is told */
+static unsigned conns_seen(void)
+{
+	struct block_rig_call info = { .args.info = { .volume = (char *)(uintptr_t)"vol",
+						      .after = (char *)(uintptr_t)"" } };
+	const BLOCKINFOresok *ok = &info.res.info.BLOCKINFOres_u.resok;
+	struct block_client c;
+	unsigned conns;
+
+	block_connect(&c, 9, 0);
+	block_begin(&c, &info, BLOCKPROC_INFO, NULL, 0);
+	assert_int_equal(block_end(&info), BLOCK_OK);
+	assert_int_equal(ok->holders.holders_len, 1);
+	conns = ok->holders.holders_val[0].conns;
+	xdr_free((xdrproc_t)xdr_BLOCKINFOres, (char *)&info.res.info);
+	block_close(&c);
+	return conns;
+}
+
+/* The server is restarted under an attachment that nobody uses: the holder is there again by itself. */
+static void idle_attachment(void **state)
+{
+	uint64_t keep_ns = lt_block_keep_ns;
+
+	(void)state;
+	lt_block_keep_ns = 20 * NS_PER_MS;
+	start("block=512", "rw,no_root_squash");
+	block_rig_restart(NULL);
+	while (!conns_seen())
+		assert_true(leat_poll(leat_session(leat_block_handle(b)), 1) >= 0);
+	stop();
+	lt_block_keep_ns = keep_ns;
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(direct_beside_cached),
 		cmocka_unit_test(cached_beside_direct),
 		cmocka_unit_test(both_direct),
+		cmocka_unit_test(idle_attachment),
 	};
 
 	return cmocka_run_group_tests_name("block files", tests, NULL, NULL);

@@ -356,8 +356,9 @@ static void reload_meets_take_over(void **state)
 static void sync_beside_failed_sync(void **state)
 {
 	struct block_rig_call failed = { .args.at.at = { .handle = "" } }, other = { .args.at.at = { .handle = "" } };
-	struct block_client a, b;
+	struct block_client a, b, b2;
 	block_status status;
+	bool early;
 
 	(void)state;
 	start("vol=a,share=shared");
@@ -365,6 +366,8 @@ static void sync_beside_failed_sync(void **state)
 	block_connect(&b, 2, 0);
 	assert_int_equal(block_attach(&a, "vol", "first", 0, NULL), BLOCK_OK);
 	assert_int_equal(block_attach(&b, "vol", "second", 0, NULL), BLOCK_OK);
+	block_connect(&b2, 2, 1);
+	memcpy(b2.handle, b.handle, sizeof(b.handle));
 	assert_int_equal(block_write(&b, 0, data, sizeof(data), false), BLOCK_OK);
 	atomic_store(&reports, 0);
 	atomic_store(&slow_report, true);
@@ -373,11 +376,15 @@ static void sync_beside_failed_sync(void **state)
 	block_run_until(is_reporting, NULL);
 	block_begin(&b, &other, BLOCKPROC_FLUSH, NULL, 0);
 	block_run_until(both_sync, NULL);
-	assert_false(other.done);
+	for (int i = 0; i < 50; i++) /* so many calls more than the FLUSH would need, if it did not wait */
+		assert_int_equal(block_read(&b2, 0, mem, 512), BLOCK_OK);
+	early = other.done;
 	sem_post(&report);
 	assert_int_equal(block_end(&failed), BLOCK_ERR_IO);
 	status = block_end(&other);
+	assert_false(early);
 	assert_true(status == BLOCK_ERR_IO || other.res.change.BLOCKCHANGEres_u.verf != b.verf);
+	block_close(&b2);
 	close_both(&a, &b);
 }
 
