@@ -293,6 +293,8 @@ static enum prog_begin first_attach(struct req *r)
 	struct block_volume *v;
 	int err = check_args(r);
 
+	if (!rpcrdma_req_conn_alive(r->rpc)) /* it waited for its turn, and its client may send it again elsewhere */
+		err = -EAGAIN;
 	if (err)
 		return block_now(r, err);
 	v = call->entry->vol;
@@ -482,6 +484,8 @@ static enum prog_begin first_detach(struct req *r)
 
 	if (lane->slot >= BLOCK_LANES_MAX || !lane->incarnation)
 		return block_now(r, -EINVAL);
+	if (!rpcrdma_req_conn_alive(r->rpc))
+		return block_now(r, -EAGAIN);
 	pthread_mutex_lock(&v->lock);
 	a = block_find_number(v, call->id.number);
 	if (a && a->generation != call->id.generation)
