@@ -52,7 +52,7 @@ void block_list(struct req *r)
 	for (size_t i = 0; i < set->n; i++) {
 		const struct block_entry *e = &set->v[i];
 
-		if (strcmp(e->conf.name, call->args.list.after) <= 0 || !block_entry_admits(e, &r->conn->peer, NULL))
+		if (strcmp(e->conf.name, call->args.list.after) <= 0 || !block_entry_admits(e, &r->conn->peer))
 			continue;
 		if (n == BLOCK_LIST_MAX) {
 			ok->eof = FALSE;

@@ -129,7 +129,7 @@ int block_find_named(struct req *r, const char *name)
 	call->entry = block_set_find(block_set_of(call->use), name);
 	if (!call->entry)
 		return -ENOENT;
-	return block_entry_admits(call->entry, &r->conn->peer, NULL) ? 0 : -EACCES;
+	return block_entry_admits(call->entry, &r->conn->peer) ? 0 : -EACCES;
 }
 
 /* Leads the handle to its volume. */

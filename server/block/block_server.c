@@ -175,7 +175,7 @@ static int accept_peer(struct conn *c, const char **ret_why)
 		return -ENOMEM;
 	set = current(block_server(c->srv));
 	for (size_t i = 0; i < set->n && !any; i++)
-		any = block_entry_admits(&set->v[i], &c->peer, NULL);
+		any = block_entry_admits(&set->v[i], &c->peer);
 	if (!any && set->n)
 		*ret_why = "neither an export nor a block volume admits it";
 	served_put(&set->served);
@@ -198,7 +198,7 @@ bool block_admits(const struct req *r, const struct block_entry *e)
 
 	if (p->serial != set->serial) {
 		for (size_t i = 0; i < set->n; i++)
-			p->admitted[i] = block_entry_admits(&set->v[i], &r->conn->peer, NULL);
+			p->admitted[i] = block_entry_admits(&set->v[i], &r->conn->peer);
 		p->serial = set->serial;
 	}
 	return p->admitted[e->idx];

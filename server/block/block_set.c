@@ -38,19 +38,10 @@ static bool is_user(const struct block_conf *c, const struct rpcrdma_peer *peer)
 	return !c->nusers && (peer->uid == geteuid() || peer->uid == 0);
 }
 
-bool block_entry_admits(const struct block_entry *e, const struct rpcrdma_peer *peer, const char **ret_why)
+bool block_entry_admits(const struct block_entry *e, const struct rpcrdma_peer *peer)
 {
-	const char *why = NULL;
-
-	if (peer->transport == RPCRDMA_LOCAL)
-		why = is_user(&e->conf, peer) ? NULL : "not among its users";
-	else if (peers_admit(&e->conf.peers, peer) == PEER_NOT_ADDRESS)
-		why = "not among its clients";
-	else if (peers_admit(&e->conf.peers, peer) == PEER_NOT_PORT)
-		why = "from a port that is not reserved (option insecure)";
-	if (ret_why)
-		*ret_why = why;
-	return !why;
+	return peer->transport == RPCRDMA_LOCAL ? is_user(&e->conf, peer) 
+						    : peers_admit(&e->conf.peers, peer) == PEER_ADMITTED;
 }
 
 bool block_entry_may_take_over(const struct block_entry *e, const struct rpcrdma_peer *peer)

@@ -79,12 +79,11 @@ static inline uint64_t block_entry_bytes(const struct block_entry *e)
 }
 
 /** block_entry_admits - may a peer use the volume?
- * @ret_why: NULL, or set to the reason of a refusal
  *
  * Over the local fabric, `users` decides by the kernel's credentials of the peer; over a network, `clients` and
  * `secure`.
  */
-bool block_entry_admits(const struct block_entry *e, const struct rpcrdma_peer *peer, const char **ret_why);
+bool block_entry_admits(const struct block_entry *e, const struct rpcrdma_peer *peer);
 
 /** block_entry_may_take_over - may a peer that it admits take it over? */
 bool block_entry_may_take_over(const struct block_entry *e, const struct rpcrdma_peer *peer);

@@ -107,7 +107,7 @@ void block_volume_lost(struct block_volume *v)
 	log_err("block %s: a sync failed: data written before it may be lost; FLUSH reports it to the holders that wrote", v->name);
 }
 
-static int open_state(struct block_volume *v, const struct block_conf *c, const char *dir, char *why, size_t why_bytes)
+static int open_state(struct block_volume *v, const char *dir, char *why, size_t why_bytes)
 {
 	uint64_t verf = 0;
 	int err;
@@ -120,7 +120,6 @@ static int open_state(struct block_volume *v, const struct block_conf *c, const 
 	err = block_state_open(dir, v->name, v->id, &v->state, &verf, why, why_bytes);
 	if (err)
 		return err;
-	(void)c;
 	atomic_store(&v->verf, verf);
 	err = block_state_load(v->state, v);
 	if (err)
@@ -151,7 +150,7 @@ static int open_all(struct block_volume *v, const struct block_conf *c, const ch
 	err = fsync_batch_create(on_lost, v, &v->fsyncs);
 	if (err)
 		return opt_fail(err, why, why_bytes, "%s", strerror(-err));
-	return open_state(v, c, state_dir, why, why_bytes);
+	return open_state(v, state_dir, why, why_bytes);
 }
 
 int block_volume_open(const struct block_conf *c, const char *state_dir, struct block_volume **ret, char *why,

@@ -131,7 +131,7 @@ static void both_direct(void **state)
 	stop();
 }
 
-/* Return: connections of the holder, as another client is told */
+/* Return: the number of connections of the holder that INFO reports to another client */
 static unsigned conns_seen(void)
 {
 	struct block_rig_call info = { .args.info = { .volume = (char *)(uintptr_t)"vol",

@@ -118,7 +118,7 @@ static void lanes(void **state)
 	odd_end();
 }
 
-/* One client cannot have so many holders of a volume that nobody else gets in. */
+/* One client may take half of the places for holders of a volume; the others stay free for other clients. */
 static void many_holders(void **state)
 {
 	const unsigned most = 128; /* then 128 of the 256 places are free */

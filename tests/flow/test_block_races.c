@@ -376,7 +376,7 @@ static void sync_beside_failed_sync(void **state)
 	block_run_until(is_reporting, NULL);
 	block_begin(&b, &other, BLOCKPROC_FLUSH, NULL, 0);
 	block_run_until(both_sync, NULL);
-	for (int i = 0; i < 50; i++) /* so many calls more than the FLUSH would need, if it did not wait */
+	for (int i = 0; i < 50; i++) /* a FLUSH that does not wait is done before the 50th READ */
 		assert_int_equal(block_read(&b2, 0, mem, 512), BLOCK_OK);
 	early = other.done;
 	sem_post(&report);

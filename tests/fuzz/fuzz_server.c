@@ -441,7 +441,7 @@ static void get_handles(void)
 	has_handles = true;
 }
 
-/* Takes the volume over, whoever has it. */
+/* Attaches the volume with take-over, and keeps its handle. */
 static void get_block(void)
 {
 	static uint32_t holder;
