@@ -97,14 +97,18 @@ static void on_lost(void *ctx, uint64_t dev)
 void block_volume_lost(struct block_volume *v)
 {
 	uint64_t verf = block_verf_random();
+	bool tell;
 
 	if (!verf) /* any other value than before */
 		verf = atomic_load(&v->verf) + 1;
 	pthread_mutex_lock(&v->lock); /* both places have the same one, whatever other threads lose */
 	atomic_store(&v->verf, verf);
 	block_state_verf(v->state, verf);
+	tell = log_limit_ok(&v->losses);
 	pthread_mutex_unlock(&v->lock);
-	log_err("block %s: a sync failed: data written before it may be lost; FLUSH reports it to the holders that wrote", v->name);
+	if (tell)
+		log_err("block %s: a sync failed: data written before it may be lost; FLUSH reports it to the holders that wrote",
+			v->name);
 }
 
 static int open_state(struct block_volume *v, const char *dir, char *why, size_t why_bytes)
@@ -163,6 +167,7 @@ int block_volume_open(const struct block_conf *c, const char *state_dir, struct 
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	atomic_init(&v->refs, 1);
 	v->lock_fd = -1;
+	v->losses = (struct log_limit)LOG_LIMIT_INIT;
 	pthread_mutex_init(&v->lock, NULL);
 	list_init(&v->holders);
 	list_init(&v->ending);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "block.h"
 #include "rpcrdma.h"
@@ -86,6 +87,7 @@ struct block_volume {
 	struct block_state *state; /* NULL: attachments end with the server */
 
 	pthread_mutex_t lock; /* over the rest */
+	struct log_limit losses; /* failed syncs: a client can ask for as many as it likes */
 	struct list holders, ending; /* struct block_attachment */
 	struct block_attachment *by_number[BLOCK_HOLDERS_MAX]; /* heads: holders by number modulo it */
 	unsigned nholders;

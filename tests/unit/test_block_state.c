@@ -28,7 +28,7 @@ static uint64_t verf;
 
 static void volume_init(struct block_volume *v)
 {
-	*v = (struct block_volume){ .id = ID };
+	*v = (struct block_volume){ .id = ID, .name = (char *)(uintptr_t)"vol", .losses = LOG_LIMIT_INIT };
 	pthread_mutex_init(&v->lock, NULL);
 	list_init(&v->holders);
 	list_init(&v->ending);
@@ -296,12 +296,42 @@ static void one_leatd(void **arg)
 	assert_non_null(strstr(why, "another leatd has a volume of this name"));
 }
 
+#define LOSSES 1000
+
+/* A client with a broken disk can sync as often as it likes; the log stays small, and each loss changes the verifier. */
+static void losses_do_not_fill_the_log(void **arg)
+{
+	unsigned lines = 0, same = 0;
+	int log = open(tmp_dir_path(&dir, "log"), O_RDWR | O_CREAT | O_APPEND, 0600), err = dup(STDERR_FILENO);
+	uint64_t last = 0;
+	ssize_t n;
+
+	(void)arg;
+	assert_true(log >= 0 && err >= 0);
+	assert_int_equal(dup2(log, STDERR_FILENO), STDERR_FILENO);
+	for (int i = 0; i < LOSSES; i++) {
+		block_volume_lost(&vol);
+		same += vol.verf == last;
+		last = vol.verf;
+	}
+	assert_int_equal(dup2(err, STDERR_FILENO), STDERR_FILENO);
+	close(err);
+	n = pread(log, bytes, sizeof(bytes), 0);
+	close(log);
+	assert_true(n > 0 && n < (ssize_t)sizeof(bytes));
+	for (ssize_t i = 0; i < n; i++)
+		lines += bytes[i] == '\n';
+	assert_int_equal(same, 0);
+	assert_in_range(lines, 1, LOSSES / 2);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	static const struct CMUnitTest tests[] = {
 		TEST(saves_and_loads), TEST(damaged_holders), TEST(holders_of_another_volume), TEST(no_regular_file),
 		TEST(syncs),	       TEST(damaged_page),    TEST(one_leatd),
+		TEST(losses_do_not_fill_the_log),
 	};
 
 	return cmocka_run_group_tests_name("block state", tests, NULL, NULL);
