@@ -129,7 +129,7 @@ static void info_done(struct lt_op *op, int err)
 static void info_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
-	op->args.block_info = (BLOCKINFOargs){ .volume = op->block.of->name, .after = (char[]){ "" } };
+	op->args.block_info = lt_block_info_args(op->block.of);
 	lt_op_call_block(op, BLOCKPROC_INFO, NULL, info_done);
 }
 
@@ -183,6 +183,6 @@ void lt_block_fit(struct lt_op *op, lt_op_step next)
 		return;
 	}
 	op->block.next = next;
-	op->args.block_info = (BLOCKINFOargs){ .volume = b->name, .after = (char[]){ "" } };
+	op->args.block_info = lt_block_info_args(b);
 	lt_op_call_block(op, BLOCKPROC_INFO, NULL, fit_done);
 }

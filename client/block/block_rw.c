@@ -33,7 +33,7 @@ static void begin_io(struct lt_bulk *io)
 	if (likely(ends_inside(io)) || io->task.cancelled)
 		return;
 	p = lt_bulk_ask(io);
-	p->args.block_info = (BLOCKINFOargs){ .volume = b->name, .after = (char[]){ "" } };
+	p->args.block_info = lt_block_info_args(b);
 	lt_call_start_block(&p->call, BLOCKPROC_INFO, &p->args, NULL, &p->res, NULL, 0, lt_bulk_done);
 }
 

@@ -104,6 +104,17 @@ static inline void lt_block_set_at(const struct leat_block *b, block_at *at)
 	memcpy(at->handle, b->handle, sizeof(at->handle));
 }
 
+/** lt_block_info_args - the arguments of an INFO for the description, and the first holders
+ *
+ * They live as long as @b: a call is encoded again for each connection that it needs.
+ */
+static inline BLOCKINFOargs lt_block_info_args(struct leat_block *b)
+{
+	static const char from_the_first[] = "";
+
+	return (BLOCKINFOargs){ .volume = b->name, .after = (char *)(uintptr_t)from_the_first };
+}
+
 /** lt_block_check_name - does the URL name a volume? Sets the text of leat_error() otherwise.
  * Return: 0; -EINVAL.
  */

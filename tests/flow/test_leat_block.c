@@ -944,6 +944,36 @@ static void run_until_done(struct leat_block *b, const struct count *c)
 		assert_true(leat_poll(leat_session(leat_block_handle(b)), -1) >= 0);
 }
 
+/* Polls while the stack is in use where functions that have returned had their variables. */
+static int __attribute__((noinline)) poll_deeper(struct leat_block *b)
+{
+	volatile uint8_t v[65536];
+	int rc;
+
+	for (size_t i = 0; i < sizeof(v); i++)
+		v[i] = 'x';
+	rc = leat_poll(leat_session(leat_block_handle(b)), 0);
+	return v[sizeof(v) / 2] == 'x' ? rc : -1;
+}
+
+/* INFO is encoded again long after the function that prepared it has returned. */
+static void info_is_put_off(void **state)
+{
+	struct leat_block_info info = { .size = sizeof(info) };
+	struct leat_block *b = attach(rig.local_url, NULL, 0);
+	struct count done = { 0 };
+
+	(void)state;
+	SET(later, 1);
+	assert_int_equal(leat_aio_block_info(b, &info, (struct leat_cb){ count_fn, &done, count_free }), 0);
+	while (!done.fn)
+		assert_true(poll_deeper(b) >= 0);
+	assert_int_equal(done.result, 0);
+	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_INFO), 2);
+	assert_int_equal(GET_TEXT(after)[0], 0);
+	detach(b);
+}
+
 static void cancelled(void **state)
 {
 	struct leat_block *b = attach(rig.local_url, NULL, 0);
@@ -1168,7 +1198,8 @@ int main(void)
 		TEST(attach_errors), TEST(read_only), TEST(growth), TEST(lanes_of_restarts), TEST(lanes_of_restarts_tcp),
 		TEST(lanes_of_copies), TEST(refused_lane), TEST(verifier), TEST(verifier_of_later_write),
 		TEST(impossible_descriptions), TEST(endless_lists), TEST(short_reads), TEST(half_done), TEST(impossible_extents),
-		TEST(lists), TEST(extents), TEST(long_ranges), TEST(put_off), TEST(cancelled), TEST(interrupted),
+		TEST(lists), TEST(extents), TEST(long_ranges), TEST(put_off), TEST(info_is_put_off),
+		TEST(cancelled), TEST(interrupted),
 		TEST(detach_in_time), TEST(gives_up), TEST(fenced), TEST(take_over_by_hand), TEST(one_session), TEST(service_thread),
 		TEST(in_a_callback), TEST(forked),
 	};

@@ -108,6 +108,7 @@ static void info(struct fake_volume *r, struct rpcrdma_task *t)
 	BLOCKINFOres *res = t->res;
 	BLOCKINFOresok *ok = &res->BLOCKINFOres_u.resok;
 
+	snprintf(r->after, sizeof(r->after), "%s", a->after);
 	if (strcmp(a->volume, "vol0") != 0) {
 		res->status = BLOCK_ERR_NOENT;
 		return;

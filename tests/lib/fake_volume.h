@@ -46,6 +46,7 @@ struct fake_volume {
 	unsigned old_lanes;
 	char holder[BLOCK_NAME_MAX + 1];   /* "": none */
 	char victim[BLOCK_NAME_MAX + 1], app[BLOCK_NAME_MAX + 1];
+	char after[BLOCK_NAME_MAX + 1];    /* of the last INFO */
 	uint32_t attach_flags;
 	uint32_t generation;
 	struct block_lane lanes[FAKE_VOLUME_LANES]; /* with the newest incarnation of each */
