@@ -7,7 +7,8 @@
  *             differs, picks the next connection of the handle, and passes the call to librpcrdma. The RPC error or
  *             status of the reply becomes an errno.
  *             NFS3ERR_JUKEBOX, or BLOCK_ERR_LATER, means that the server did nothing and that the client should
- *             retry. The call is retried after 100 ms, doubling to 5 s, with a new XID because it is a new call. This
+ *             retry. The call is retried after 100 ms, doubling to 5 s, with a new XID because it is a new call. A call
+ *             that names its lane stays on its connection, others take the next one. This
  *             holds for synchronous and asynchronous operations. With retry=soft, timeo limits the
  *             retries, counted from the first attempt; the last attempt is made when timeo has passed,
  *             then the call fails with -EAGAIN.
@@ -172,7 +173,10 @@ static void ask_again(struct rpcrdma_timer *t)
 	struct lt_call *c = container_of(t, struct lt_call, timer);
 
 	c->waits = false;
-	send_call(c);
+	if (c->laned.lane) /* an earlier copy may still be on its way by an older connection of the lane */
+		send_there(c);
+	else
+		send_call(c);
 }
 
 /* Runs fn() after @ns. */

@@ -14,6 +14,7 @@ static block_lane lanes[8];
 static unsigned nlanes;
 static unsigned refused;  /* calls that are refused with BLOCK_ERR_OLD_LANE */
 static bool reconnects;   /* ... because their connection has been replaced */
+static unsigned later;    /* calls that are answered with BLOCK_ERR_LATER */
 static uint64_t verf;
 
 /* Sends the call: encodes its arguments, as the transport does. Returns their lane, which begins behind the handle. */
@@ -41,7 +42,10 @@ static int answer(struct rpcrdma_call *call)
 	assert_int_equal(call->prog, LEAT_BLOCK);
 	assert_true(nlanes < 8);
 	lanes[nlanes++] = lane;
-	if (refused) {
+	if (later) {
+		later--;
+		res->status = BLOCK_ERR_LATER;
+	} else if (refused) {
 		refused--;
 		if (reconnects)
 			atomic_fetch_add(&m->server->incarnation[lane.slot], 1);
@@ -67,7 +71,7 @@ static int setup(void **state)
 	m->server->lane_instance = 77;
 	atomic_store(&m->server->incarnation[0], 1);
 	atomic_store(&m->server->incarnation[1], 5);
-	nlanes = refused = 0;
+	nlanes = refused = later = 0;
 	reconnects = true;
 	verf = 1;
 	return 0;
@@ -120,6 +124,21 @@ static void stay_on_their_lane(void **state)
 	assert_int_equal(leat_block_pread(b, buf, 512, 0), 512);
 }
 
+/* So does a call that the server was not ready for: it may be the copy of one that is still on its way. */
+static void stay_there_later(void **state)
+{
+	uint8_t buf[512] = { 0 };
+
+	(void)state;
+	later = 1;
+	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), 512);
+	assert_int_equal(nlanes, 2);
+	assert_int_equal(lanes[0].slot, lanes[1].slot);
+	later = 1;
+	assert_int_equal(leat_block_flush(b), 0);
+	assert_int_equal(lanes[2].slot, lanes[3].slot);
+}
+
 static void do_not_loop(void **state)
 {
 	uint8_t buf[512] = { 0 };
@@ -154,7 +173,7 @@ static void end_when_cancelled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(name_their_connection), TEST(stay_on_their_lane), TEST(do_not_loop), TEST(end_when_cancelled),
+		TEST(name_their_connection), TEST(stay_on_their_lane), TEST(stay_there_later), TEST(do_not_loop), TEST(end_when_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
