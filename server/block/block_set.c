@@ -4,8 +4,8 @@
  * block_set.c - the block volumes in service, with their options, and their descriptors on each reactor
  *
  * Operation: A volume is identified by its name, its path and its file. At a reload, one that stays keeps its struct
- *            block_volume, with its holders; only its options change. Each reactor has a descriptor of its own: the
- *            kernel tells each open file of a failed sync once.
+ *            block_volume, with its holders; only its options change. Each reactor has a descriptor of its own for
+ *            data. Syncs use that of the volume: the kernel reports a loss once to each open file.
  * Memory:    struct block_set, by served.c.
  * Threads:   That of server_start(), or a reload; on reactors the set is read-only.
  * Errors:    A text for the user; nothing is changed then.
@@ -204,7 +204,8 @@ static int open_entry(const struct block_conf *c, const struct block_set *old, c
 	if (c->data.write == DATA_WRITE_CACHED)
 		block_state_cached(e->vol->state);
 	e->volume = (struct volume){ .name = e->conf.name, .path = e->conf.path, .data = &e->conf.data,
-				     .dev = e->vol->dev, .ino = e->vol->ino, .fsyncs = e->vol->fsyncs, .one_sync = true };
+				     .dev = e->vol->dev, .ino = e->vol->ino, .fsyncs = e->vol->fsyncs,
+				     .one_sync = true, .sync_fd = e->vol->lock_fd };
 	fs_limits_find_file(e->vol->lock_fd, &e->volume.limits);
 	e->block = MAX(e->conf.block, e->vol->sector);
 	return find_caps(e);

@@ -78,7 +78,7 @@ struct block_volume {
 	atomic_uint sets; /* configurations that have it; block_volume_leave() */
 	char *name, *path;
 	uint64_t id; /* hash of name, path and file: part of each handle */
-	int lock_fd; /* keeps others from using the file or device */
+	int lock_fd; /* keeps others from using the file or device; syncs use it */
 	uint64_t dev, ino; /* of struct store_file */
 	_Atomic uint64_t bytes; /* whole size when it was looked at last */
 	uint32_t sector;   /* bytes: of the device; 512 for a file */

@@ -24,9 +24,11 @@ struct volume {
 	uint64_t dev, ino; /* of its directory */
 	struct fs_limits limits; /* of its file system */
 	struct fsync_batch *fsyncs;	 /* of the server, or NULL: syncs are not shared */
-	/* Syncs of a file run one after another, whatever descriptor they use, and calls that wait share the next one: a
-	 * caller that compares verifiers then knows of every failure before its own success. */
+	/* The volume is one file. Its syncs run one after another, and calls that wait share the next one: a caller that
+	 * compares verifiers then knows of every failure before its own success. They all use sync_fd, whatever descriptor
+	 * the data went by: the kernel reports a loss once to each open file, and it is to be reported once. */
 	bool one_sync;
+	int sync_fd;
 	atomic_bool said_cached; /* it was logged that its files do not support direct I/O */
 };
 

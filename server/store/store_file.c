@@ -176,7 +176,7 @@ static int sync_file(const struct store_io *io, bool metadata)
 static int sync_in_turn(const void *arg)
 {
 	const struct store_io *io = arg;
-	int err = sync_file(io, false);
+	int err = fdatasync(io->store->volume->sync_fd) ? -errno : 0;
 
 	if (err)
 		fsync_batch_lost(io->store->volume->fsyncs, io->file->dev);

@@ -30,6 +30,10 @@ static uint8_t data[65536];
 
 static atomic_int syncs, fail_next; /* seen, and those that fail */
 
+/* The kernel's reports of failed write-back: it reports each loss once to each open file. */
+#define FDS_MAX 1024
+static atomic_int losses, reported[FDS_MAX];
+
 /* Shared with a child that is the server */
 static struct shared {
 	_Atomic int stop; /* syncs that stop there: before they begin (1), or when they have ended (2) */
@@ -52,6 +56,10 @@ static int counted(int (*sync)(int fd), int fd)
 	atomic_fetch_add(&syncs, 1);
 	stop_at(1);
 	if (atomic_load(&fail_next) && atomic_fetch_sub(&fail_next, 1) > 0) {
+		errno = EIO;
+		return -1;
+	}
+	if (fd < FDS_MAX && atomic_exchange(&reported[fd], atomic_load(&losses)) != atomic_load(&losses)) {
 		errno = EIO;
 		return -1;
 	}
@@ -126,6 +134,39 @@ static void failed_flush(void **state)
 	assert_int_not_equal(c.verf, before);
 	block_close(&c);
 	block_rig_stop();
+}
+
+/* A loss fails a holder once, although the server has an open file on each of its reactors: whoever has attached again
+ * knows of it. */
+static void one_loss(void **state)
+{
+	struct block_client c[6];
+
+	(void)state;
+	start(&c[0], "vol=a,share=shared");
+	for (unsigned i = 1; i < ARRAY_SIZE(c); i++) { /* the reactors take turns */
+		block_connect(&c[i], i + 1, 0);
+		assert_int_equal(block_attach(&c[i], "vol", (char[]){ (char)('0' + i), 0 }, 0, NULL), BLOCK_OK);
+		assert_int_equal(block_flush(&c[i]), BLOCK_OK);
+	}
+	assert_int_equal(block_write(&c[0], 0, data, 4096, false), BLOCK_OK);
+	atomic_fetch_add(&losses, 1);
+	assert_int_equal(block_flush(&c[0]), BLOCK_ERR_IO);
+	for (unsigned i = 0; i < ARRAY_SIZE(c); i++) {
+		uint64_t verf;
+
+		assert_int_equal(block_write(&c[i], 0, data, 4096, false), BLOCK_OK);
+		verf = c[i].verf;
+		assert_int_equal(block_flush(&c[i]), BLOCK_OK);
+		assert_int_equal(c[i].verf, verf);
+		assert_int_equal(block_write(&c[i], 0, data, 4096, true), BLOCK_OK);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(c); i++)
+		block_close(&c[i]);
+	block_rig_stop();
+	atomic_store(&losses, 0);
+	for (unsigned i = 0; i < FDS_MAX; i++)
+		atomic_store(&reported[i], 0);
 }
 
 /* Changes the page that survives the process, while no server runs: @at is the offset of a 64-bit number. */
@@ -298,7 +339,8 @@ static void damaged_state(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(syncs_are_done), cmocka_unit_test(failed_flush),	cmocka_unit_test(restarts),
+		cmocka_unit_test(syncs_are_done), cmocka_unit_test(failed_flush), cmocka_unit_test(one_loss),
+		cmocka_unit_test(restarts),
 		cmocka_unit_test(killed),	  cmocka_unit_test(restarts_cached), cmocka_unit_test(restarts_stateless), cmocka_unit_test(damaged_state),
 	};
 
