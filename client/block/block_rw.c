@@ -44,7 +44,8 @@ static void send_read(struct lt_subreq *p)
 	lt_block_set_at(p->bulk->object, &a->at);
 	a->offset = p->off;
 	a->count = p->len;
-	lt_call_start_block(&p->call, BLOCKPROC_READ, a, &a->at.lane, &p->res, p->iov, p->iov_cnt, lt_bulk_done);
+	lt_call_start_block(&p->call, BLOCKPROC_READ, a, &a->at.lane, &p->res, &p->iov[p->iov_first],
+			    p->iov_cnt, lt_bulk_done);
 }
 
 static void send_write(struct lt_subreq *p)
@@ -85,7 +86,7 @@ static bool take_read(struct lt_subreq *p)
 		lt_stage_read(p);
 		return true;
 	}
-	if (!n || n > p->len || n % atomic_load_explicit(&b->block, memory_order_relaxed) || p->stage) {
+	if (!n || n > p->len || n % atomic_load_explicit(&b->block, memory_order_relaxed)) {
 		fail(p, -EREMOTEIO, "not as much data as asked for");
 		return true;
 	}

@@ -282,28 +282,41 @@ struct lt_subreq *lt_bulk_ask(struct lt_bulk *b)
 	return p;
 }
 
+/* Return: the subrequest at b->next; NULL: no memory. Small parts that are not staged may not make up one grain. */
+static struct lt_subreq *next_subreq(struct lt_bulk *b)
+{
+	struct lt_subreq *p = get_subreq(b);
+	const uint32_t unit = b->unit;
+	uint64_t max = b->end - b->next;
+
+	if (!p)
+		return NULL;
+	/* one call if it fits; otherwise split at a multiple of the unit */
+	if (max > unit)
+		max = unit - b->next % unit;
+	else if (b->next > b->off && b->next % unit + max > unit)
+		max = unit - b->next % unit;
+	p->off = b->next;
+	p->len = take_grains(b, p, max);
+	if (likely(p->len))
+		return p;
+	put_subreq(p);
+	return NULL;
+}
+
 /* Sends subrequests as long as the window allows; finishes after the last subrequest has completed. */
 static void issue(struct lt_bulk *b)
 {
 	const struct leat *m = b->task.m;
-	const uint32_t unit = b->unit;
 
 	while (b->next < b->end && b->flying < b->window && !b->task.cancelled) {
-		struct lt_subreq *p = get_subreq(b);
-		uint64_t max = b->end - b->next;
+		struct lt_subreq *p = next_subreq(b);
 
 		if (!p) {
 			if (!b->flying)
 				lt_bulk_stop(b, b->next, -ENOMEM);
 			break;
 		}
-		/* one call if it fits; otherwise split at a multiple of the unit */
-		if (max > unit)
-			max = unit - b->next % unit;
-		else if (b->next > b->off && b->next % unit + max > unit)
-			max = unit - b->next % unit;
-		p->off = b->next;
-		p->len = take_grains(b, p, max);
 		if (p->stage)
 			rpcrdma_count_copied(m->session->engine, p->staged);
 		b->next += p->len;

@@ -42,6 +42,7 @@ struct lt_subreq {
 	uint32_t staged;            /* bytes of the call that go through it */
 	int from_at;                /* position of the call in bulk->iov */
 	size_t from_off;
+	uint32_t from_len;          /* all of its bytes */
 	union {
 		READ3args read;
 		WRITE3args write;

@@ -140,6 +140,7 @@ uint32_t lt_stage_take(struct lt_bulk *b, struct lt_subreq *p, uint64_t max)
 		lt_stage_put(p);
 		used = 0;
 	}
+	p->from_len = len;
 	p->staged = used;
 	return len;
 }
@@ -149,7 +150,7 @@ void lt_stage_read(struct lt_subreq *p)
 	const struct lt_bulk *b = p->bulk;
 	size_t off = p->from_off, n;
 	const uint8_t *from;
-	uint32_t len = p->len;
+	uint32_t len = p->from_len; /* several replies may have brought it */
 
 	if (likely(!p->stage))
 		return;

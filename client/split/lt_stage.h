@@ -30,7 +30,7 @@ bool lt_stage_wants(const struct iovec *iov, int cnt);
  */
 uint32_t lt_stage_take(struct lt_bulk *b, struct lt_subreq *p, uint64_t max);
 
-/** lt_stage_read - copies what a READ has brought to the caller's memory */
+/** lt_stage_read - copies what a READ has brought to the caller's memory, when all of it is there */
 void lt_stage_read(struct lt_subreq *p);
 
 /** lt_stage_put - returns the buffer of @p, if any */

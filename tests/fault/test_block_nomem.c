@@ -19,14 +19,20 @@
 #include "base/util.h"
 #include "fake_volume.h"
 #include "leat_block.h"
+#include "leat_count.h"
+#include "lt_stage.h"
 
 LOG_DEFINE("test_block_nomem");
 
 static _Thread_local unsigned long countdown; /* 0: nothing fails */
 static _Thread_local bool failed;
 
-static bool fails(void)
+static _Thread_local size_t never; /* allocations of that many bytes fail; 0: none */
+
+static bool fails(size_t n)
 {
+	if (never && n == never)
+		return true;
 	if (!countdown || --countdown)
 		return false;
 	failed = true;
@@ -42,17 +48,17 @@ void *__wrap_realloc(void *p, size_t n);
 
 void *__wrap_malloc(size_t n)
 {
-	return fails() ? NULL : __real_malloc(n);
+	return fails(n) ? NULL : __real_malloc(n);
 }
 
 void *__wrap_calloc(size_t n, size_t m)
 {
-	return fails() ? NULL : __real_calloc(n, m);
+	return fails(n * m) ? NULL : __real_calloc(n, m);
 }
 
 void *__wrap_realloc(void *p, size_t n)
 {
-	return fails() ? NULL : __real_realloc(p, n);
+	return fails(n) ? NULL : __real_realloc(p, n);
 }
 
 static struct fake_volume rig;
@@ -262,11 +268,35 @@ static void over_tcp(void **state)
 	each_allocation(rig.tcp_url);
 }
 
+/* Without memory to stage them, as many small parts as a call may have are less than a block. */
+static void parts_without_stage(void **state)
+{
+	struct count done = { 0 };
+	struct iovec iov[256];
+
+	(void)state;
+	attach(rig.local_url);
+	for (size_t i = 0; i < ARRAY_SIZE(iov); i++)
+		iov[i] = (struct iovec){ mem + i * 100, 4 };
+	never = sizeof(struct lt_stage);
+	assert_int_equal(leat_aio_block_preadv(b, iov, ARRAY_SIZE(iov), 0, (struct leat_cb){ count_fn, &done, count_free }), 0);
+	while (!done.fn) {
+		assert_true(leat_poll(leat_session(leat_block_handle(b)), -1) >= 0);
+		assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_READ), 0);
+	}
+	assert_int_equal(done.result, -ENOMEM);
+	never = 0;
+	assert_int_equal(leat_block_preadv(b, iov, ARRAY_SIZE(iov), 0), 1024);
+	assert_memory_equal(mem + 100, rig.disk + 4, 4);
+	assert_int_equal(leat_block_detach(b), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(over_local, setup, teardown),
 		cmocka_unit_test_setup_teardown(over_tcp, setup, teardown),
+		cmocka_unit_test_setup_teardown(parts_without_stage, setup, teardown),
 	};
 
 	log_state.level = LOG_LEVEL_ERR;
