@@ -1,394 +1,532 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * block_attach.c - the holders of a volume, and which of their calls may begin
+ * block_attach.c - ATTACH and DETACH: a volume gets a holder, and loses it
  *
- * Operation: A call begins under the lock of its volume, if its handle has the generation of the attachment in force,
- *            and its lane the newest incarnation. So after block_fence(), or after a call of a newer connection has
- *            been here, nothing begins that was sent before. A newer connection closes the older one, and its calls
- *            wait until the changes that came by the older one have ended: a retransmitted call may exist twice, but
- *            no copy reaches the disk after a newer call of its lane has begun.
- *            A holder is silent when no connection of its lanes is up.
- * Memory:    An attachment is freed when it is fenced and its last operation has ended. A connection keeps a list of the
- *            lanes that it serves, so that they learn of its end.
- * Threads:   Reactors; the volume's lock. A connection's list belongs to its reactor, and to block_conn_end() afterwards.
- * Errors:    As block_attach.h says for each function.
+ * Operation: One of them at a time on each volume; the others wait. The one whose turn it is fences the attachments that
+ *            have to end: those of other holders, if it may take their place, and the earlier one of its own name. Then
+ *            it waits until their operations have ended, has a worker save the holders, and replies. So when an ATTACH
+ *            is acknowledged, nothing of the old holder is in progress, nothing of it begins any more, and a restart of
+ *            the server changes neither.
+ *            What is fenced stays so if the operations do not end in time: that is saved, too, and a repeated ATTACH
+ *            waits for them again. If the connection is lost while the call waits, its turn ends: what it has fenced
+ *            stays so in this process, nothing is saved, and the client sends the call again. If it is lost behind that,
+ *            the new attachment exists, and the client's next ATTACH replaces it.
+ * Memory:    The new attachment belongs to the volume from the time on when it is made.
+ * Threads:   The reactor's, except block_attach_save(); the volume's lock.
+ * Errors:    -EBUSY with the holder; -EACCES: must not take over; -ETIMEDOUT; -EIO: the holders cannot be saved.
  */
-#include "block_attach.h"
-
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
-#include "reactor.h"
+#include "base/log.h"
+#include "block_handle.h"
+#include "block_holders.h"
+#include "block_service.h"
+#include "block_state.h"
 
-#define LANES_OF_CONN_MAX 1024u
+#define FLAGS_ALL ((u_int)(BLOCK_RDONLY | BLOCK_TAKE_OVER))
 
-struct block_times block_times = { .silence_ns = 60 * NS_PER_S, .drain_ns = 30 * NS_PER_S };
+/* ---- whose place ---------------------------------------------------------------------------- */
 
-/* A lane that came by a connection; it may have gone since. */
-struct lane_ref {
-	struct block_volume *v;
-	uint64_t number, generation;
-	uint32_t slot;
-};
-
-struct block_conn {
-	atomic_uint refs;
-	struct reactor *reactor;   /* NULL: no call yet */
-	struct rpcrdma_conn *conn;
-	bool ended;		   /* the reactor's */
-	atomic_bool closing;	   /* close_msg is on its way */
-	struct rpcrdma_msg close_msg;
-	struct lane_ref *lanes;
-	size_t nlanes, cap;
-};
-
-/* ---- connections -------------------------------------------------------------------------- */
-
-struct block_conn *block_conn_new(void)
+static void note_other(struct block_call *call, const struct block_attachment *a)
 {
-	struct block_conn *c = calloc(1, sizeof(*c));
+	block_holder *h = &call->res.attach.BLOCKATTACHres_u.holder;
 
-	if (c)
-		atomic_init(&c->refs, 1);
-	return c;
+	memcpy(call->other.name, a->name, sizeof(a->name));
+	memcpy(call->other.app, a->app, sizeof(a->app));
+	memcpy(call->other.peer, a->peer, sizeof(a->peer));
+	*h = (block_holder){ .name = call->other.name, .app = call->other.app, .peer = call->other.peer,
+			     .since = a->since, .conns = a->conns, .rdonly = a->rdonly };
+	if (!a->conns)
+		h->silent = (u_int)((clock_now_ns() - a->silent_ns) / NS_PER_S);
 }
 
-static void conn_put(struct block_conn *c)
+/* May the call take the place of @a, of another name? */
+static int check_other(const struct req *r, const struct block_attachment *a)
 {
-	if (atomic_fetch_sub(&c->refs, 1) != 1)
-		return;
-	free(c->lanes);
-	free(c);
-}
+	struct block_call *call = block_call(r);
+	const BLOCKATTACHargs *args = &call->args.attach;
+	bool meant = !*args->victim || !strcmp(args->victim, a->name);
 
-void block_conn_begin(struct block_conn *c, struct reactor *re, struct rpcrdma_conn *conn)
-{
-	if (c->reactor) /* of each request; other reactors read them once a lane is bound */
-		return;
-	c->reactor = re;
-	c->conn = conn;
-}
-
-/* Does the lane still have this connection? Under the lock. */
-static struct block_attachment *lane_of(const struct lane_ref *r, const struct block_conn *c)
-{
-	struct block_attachment *a = block_find_number(r->v, r->number);
-
-	return a && a->generation == r->generation && a->lanes[r->slot].conn == c ? a : NULL;
-}
-
-void block_conn_end(struct block_conn *c)
-{
-	if (!c)
-		return;
-	for (size_t i = 0; i < c->nlanes; i++) {
-		struct lane_ref *r = &c->lanes[i];
-		struct block_attachment *a;
-
-		pthread_mutex_lock(&r->v->lock);
-		a = lane_of(r, c);
-		if (a) {
-			a->lanes[r->slot].conn = NULL;
-			if (!--a->conns)
-				a->silent_ns = clock_now_ns();
-		}
-		pthread_mutex_unlock(&r->v->lock);
-		block_volume_put(r->v);
-	}
-	c->nlanes = 0;
-	c->ended = true;
-	conn_put(c);
-}
-
-static void on_close(struct rpcrdma_msg *msg)
-{
-	struct block_conn *c = container_of(msg, struct block_conn, close_msg);
-
-	if (!c->ended)
-		rpcrdma_conn_close(c->conn);
-	conn_put(c);
-}
-
-/* A lane of it has a newer connection. Under the lock, so block_conn_end() is yet to come. */
-static void close_older(struct block_conn *c)
-{
-	if (atomic_exchange(&c->closing, true))
-		return;
-	atomic_fetch_add(&c->refs, 1);
-	c->close_msg.fn = on_close;
-	rpcrdma_engine_post(c->reactor->loop.engine, &c->close_msg);
-}
-
-/* Forgets lanes that have gone or have another connection. */
-static void forget_lanes(struct block_conn *c)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < c->nlanes; i++) {
-		struct lane_ref r = c->lanes[i];
-		bool keep;
-
-		pthread_mutex_lock(&r.v->lock);
-		keep = lane_of(&r, c) != NULL;
-		pthread_mutex_unlock(&r.v->lock);
-		if (keep)
-			c->lanes[n++] = r;
-		else
-			block_volume_put(r.v);
-	}
-	c->nlanes = n;
-}
-
-/* Makes room for one more lane. Return: 0, -EAGAIN */
-int block_reserve(struct block_conn *c)
-{
-	size_t cap = MAX(c->cap * 2, (size_t)4);
-	void *mem;
-
-	if (c->nlanes < c->cap)
+	if (args->flags & BLOCK_TAKE_OVER && meant)
+		return block_entry_may_take_over(call->entry, &r->conn->peer) ? 0 : -EACCES;
+	if (block_is_silent(a, clock_now_ns()))
 		return 0;
-	forget_lanes(c);
-	if (c->nlanes < c->cap)
-		return 0;
-	mem = cap > LANES_OF_CONN_MAX ? NULL : realloc(c->lanes, cap * sizeof(*c->lanes));
-	if (!mem)
-		return -EAGAIN;
-	c->lanes = mem;
-	c->cap = cap;
+	note_other(call, a);
+	return -EBUSY;
+}
+
+static int check_exclusive(const struct req *r)
+{
+	struct block_call *call = block_call(r);
+	const BLOCKATTACHargs *args = &call->args.attach;
+
+	list_for_each(node, &call->entry->vol->holders) {
+		const struct block_attachment *a = list_entry(node, struct block_attachment, link);
+		int err = strcmp(a->name, args->holder) ? check_other(r, a) : 0;
+
+		if (err)
+			return err;
+	}
 	return 0;
 }
 
-/* ---- attachments -------------------------------------------------------------------------- */
-
-struct block_attachment *block_attachment_new(void)
+static bool is_of(const struct block_attachment *a, const struct rpcrdma_client_id *client)
 {
-	struct block_attachment *a = calloc(1, sizeof(*a));
-
-	if (a) {
-		list_init(&a->link);
-		list_init(&a->waiters);
-	}
-	return a;
+	return a->client.kind == client->kind && a->client.scope == client->scope && a->client.key == client->key &&
+	       !a->restored;
 }
 
-struct block_attachment *block_find(const struct block_volume *v, const char *name)
+/* A client may have as many holders as places are free, so that there is always one for another client. */
+static bool has_place(const struct block_volume *v, const struct rpcrdma_client_id *client)
 {
+	unsigned own = 0;
+
+	list_for_each(node, &v->holders)
+		own += is_of(list_entry(node, struct block_attachment, link), client);
+	return own + v->nholders < BLOCK_HOLDERS_MAX;
+}
+
+/* The holder that has been silent for longest: any, if all places are taken, else one of the client's own */
+static struct block_attachment *find_silent(const struct block_volume *v, const struct rpcrdma_client_id *client)
+{
+	struct block_attachment *best = NULL;
+
 	list_for_each(node, &v->holders) {
 		struct block_attachment *a = list_entry(node, struct block_attachment, link);
 
-		if (!strcmp(a->name, name))
-			return a;
+		if (block_is_silent(a, clock_now_ns()) && (!best || a->silent_ns < best->silent_ns) &&
+		    (v->nholders >= BLOCK_HOLDERS_MAX || is_of(a, client)))
+			best = a;
 	}
-	return NULL;
+	return best;
 }
 
-struct block_attachment *block_find_number(const struct block_volume *v, uint64_t number)
+/* @ret_out: the holder whose place it takes, or NULL */
+static int check_shared(const struct req *r, struct block_attachment **ret_out)
 {
-	struct block_attachment *a = v->by_number[number % BLOCK_HOLDERS_MAX];
+	struct block_call *call = block_call(r);
+	const BLOCKATTACHargs *args = &call->args.attach;
+	struct block_volume *v = call->entry->vol;
+	struct block_attachment *out = NULL;
+	struct rpcrdma_client_id client;
 
-	while (a && a->number != number)
-		a = a->next;
-	return a;
-}
-
-void block_add(struct block_volume *v, struct block_attachment *a)
-{
-	struct list *before = &v->holders; /* the first one behind it, or the head */
-
-	list_for_each(node, &v->holders) {
-		if (strcmp(list_entry(node, struct block_attachment, link)->name, a->name) > 0) {
-			before = node;
-			break;
+	rpcrdma_client_id_of(&r->conn->peer, &client);
+	if (args->flags & BLOCK_TAKE_OVER) {
+		out = block_find(v, args->victim);
+		if (!block_entry_may_take_over(call->entry, &r->conn->peer))
+			return -EACCES;
+	} else if (!block_find(v, args->holder) && !has_place(v, &client)) {
+		out = find_silent(v, &client);
+		if (!out) {
+			note_other(call, list_first_entry(&v->holders, struct block_attachment, link));
+			return -EBUSY;
 		}
 	}
-	list_add_tail(before, &a->link);
-	a->next = v->by_number[a->number % BLOCK_HOLDERS_MAX];
-	v->by_number[a->number % BLOCK_HOLDERS_MAX] = a;
-	v->nholders++;
-}
-
-bool block_is_silent(const struct block_attachment *a, uint64_t now_ns)
-{
-	return !a->conns && now_ns - a->silent_ns >= block_times.silence_ns;
-}
-
-void block_wake(struct list *waiters)
-{
-	struct list *n;
-
-	while ((n = list_pop(waiters)) != NULL) {
-		struct block_waiter *w = list_entry(n, struct block_waiter, link);
-
-		rpcrdma_engine_post(w->reactor->loop.engine, &w->msg);
-	}
-}
-
-bool block_unwait(struct block_volume *v, struct block_waiter *w)
-{
-	bool waits;
-
-	pthread_mutex_lock(&v->lock);
-	waits = list_is_linked(&w->link);
-	list_del(&w->link);
-	pthread_mutex_unlock(&v->lock);
-	return waits;
-}
-
-/* Its last operation has ended. */
-static void end_attachment(struct block_volume *v, struct block_attachment *a)
-{
-	list_del(&a->link);
-	free(a);
-	block_wake(&v->waiters);
-}
-
-void block_fence(struct block_volume *v, struct block_attachment *a)
-{
-	struct block_attachment **at = &v->by_number[a->number % BLOCK_HOLDERS_MAX];
-
-	while (*at != a)
-		at = &(*at)->next;
-	*at = a->next;
-	a->fenced = true;
-	list_del(&a->link);
-	v->nholders--;
-	list_add_tail(&v->ending, &a->link);
-	block_wake(&a->waiters);
-	if (!a->live)
-		end_attachment(v, a);
-}
-
-bool block_drained(const struct block_volume *v, const char *name)
-{
-	list_for_each(node, &v->ending) {
-		const struct block_attachment *a = list_entry(node, struct block_attachment, link);
-
-		if (!name || !strcmp(a->name, name))
-			return false;
-	}
-	return true;
-}
-
-/* ---- operations --------------------------------------------------------------------------- */
-
-/* The lane has a new connection. */
-void block_bind(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn)
-{
-	struct block_lane_state *l = &a->lanes[lane->slot];
-
-	if (!l->conn)
-		a->conns++;
-	else if (l->conn != conn)
-		close_older(l->conn);
-	l->before += l->live;
-	l->live = 0;
-	l->incarnation = lane->incarnation;
-	if (l->conn != conn)
-		conn->lanes[conn->nlanes++] =
-			(struct lane_ref){ .v = block_volume_hold(v), .number = a->number, .generation = a->generation,
-					   .slot = lane->slot };
-	l->conn = conn;
-}
-
-bool block_is_older(const struct block_attachment *a, const block_lane *lane, const struct block_conn *conn)
-{
-	const struct block_lane_state *l = &a->lanes[lane->slot];
-
-	return a->instance == lane->instance &&
-	       (lane->incarnation < l->incarnation || (lane->incarnation == l->incarnation && l->conn != conn));
-}
-
-bool block_was_seen(struct block_volume *v, const block_lane *lane)
-{
-	for (unsigned i = 0; i < BLOCK_SEEN_MAX; i++) {
-		block_lane *l = &v->seen[i];
-
-		if (!l->incarnation || l->instance != lane->instance || l->slot != lane->slot)
-			continue;
-		if (lane->incarnation < l->incarnation)
-			return true;
-		l->incarnation = lane->incarnation;
-		return false;
-	}
-	v->seen[v->seen_next++ % BLOCK_SEEN_MAX] = *lane;
-	return false;
-}
-
-/* Return: 0, and @pass is filled in; -EINPROGRESS; -ECONNABORTED; -ENOBUFS: @conn has no room for the lane */
-static int enter_lane(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn,
-		      bool changes, struct block_pass *pass)
-{
-	struct block_lane_state *l = &a->lanes[lane->slot];
-
-	if (block_is_older(a, lane, conn))
-		return -ECONNABORTED;
-	if (lane->incarnation > l->incarnation) {
-		if (l->conn != conn && conn->nlanes == conn->cap)
-			return -ENOBUFS;
-		block_bind(v, a, lane, conn);
-	}
-	if (l->before)
-		return -EINPROGRESS;
-	l->live += changes;
-	a->live++;
-	*pass = (struct block_pass){ .a = a, .slot = lane->slot, .incarnation = lane->incarnation, .changes = changes };
+	*ret_out = out;
 	return 0;
 }
 
-static int try_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
-		     bool changes, struct block_waiter *w, struct block_pass *pass)
+/* Under the lock. Return: 0: nothing stands in the way; @ret_out: shared: the holder that has to leave, or NULL */
+static int check_place(const struct req *r, struct block_attachment **ret_out)
 {
-	struct block_attachment *a;
-	int err;
+	struct block_call *call = block_call(r);
+	const BLOCKATTACHargs *args = &call->args.attach;
+	struct block_volume *v = call->entry->vol;
+	const struct block_attachment *me = block_find(v, args->holder);
 
-	pthread_mutex_lock(&v->lock);
-	a = block_find_number(v, id->number);
-	if (!a || a->generation != id->generation)
-		err = -ESTALE;
-	else if (a->instance != lane->instance)
-		err = -EINVAL;
-	else if (changes && a->rdonly)
-		err = -EROFS;
-	else
-		err = enter_lane(v, a, lane, conn, changes, pass);
-	if (err == -EINPROGRESS)
-		list_add_tail(&a->waiters, &w->link);
-	pthread_mutex_unlock(&v->lock);
-	return err;
+	*ret_out = NULL;
+	if (v->leaving)
+		return -ENOENT;
+	if (me && block_is_older(me, &args->lane, block_peer(r->conn)->conn))
+		return -ECONNABORTED;
+	if (block_was_seen(v, &args->lane))
+		return -ECONNABORTED;
+	if (call->entry->conf.ro && !(args->flags & BLOCK_RDONLY))
+		return -EROFS;
+	if (args->flags & BLOCK_TAKE_OVER && *args->victim && !block_find(v, args->victim) &&
+	    block_drained(v, args->victim)) /* it is not there, nor does an operation of it still run */
+		return -ENOENT;
+	if (call->entry->conf.share == BLOCK_CONF_EXCLUSIVE)
+		return check_exclusive(r);
+	if (args->flags & BLOCK_TAKE_OVER && !*args->victim)
+		return -EINVAL; /* which one? */
+	return check_shared(r, ret_out);
 }
 
-int block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
-		bool changes, struct block_waiter *w, struct block_pass *pass)
+static void fence(struct req *r, struct block_attachment *a)
 {
-	int err;
+	struct block_call *call = block_call(r);
+	struct block_volume *v = call->entry->vol;
+
+	if (strcmp(a->name, call->args.attach.holder)) {
+		block_count(r->reactor, block_take_overs);
+		log_info("block %s: %s (%s, %s) takes the place of %s (%s, %s)%s", v->name, call->args.attach.holder,
+			 r->conn->peer.text, call->args.attach.app, a->name, a->peer, a->app,
+			 a->conns ? "" : ", which has no connection");
+	}
+	block_fence(v, a);
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+static void on_time_out(struct rpcrdma_timer *t)
+{
+	struct block_call *call = container_of(t, struct block_call, timer);
+
+	call->timed_out = true;
+	if (block_unwait(call->entry->vol, &call->waiter))
+		req_resume(call->req);
+}
+
+/* Under the lock. */
+static enum prog_begin wait(struct block_call *call)
+{
+	list_add_tail(&call->entry->vol->waiters, &call->waiter.link);
+	return PROG_WAIT;
+}
+
+/* Under the lock. */
+static void take_turn(struct req *r)
+{
+	struct block_call *call = block_call(r);
+
+	call->turn = call->entry->vol->attaching = true;
+	call->step = BLOCK_DRAINING;
+	call->timer.fn = on_time_out;
+	rpcrdma_timer_set(r->reactor->loop.engine, &call->timer, block_times.drain_ns);
+}
+
+void block_attach_release(struct req *r)
+{
+	struct block_call *call = block_call(r);
+
+	if (!call->turn)
+		return;
+	rpcrdma_timer_cancel(r->reactor->loop.engine, &call->timer);
+	call->turn = false;
+	pthread_mutex_lock(&call->entry->vol->lock);
+	call->entry->vol->attaching = false;
+	block_wake(&call->entry->vol->waiters);
+	pthread_mutex_unlock(&call->entry->vol->lock);
+}
+
+static enum prog_begin end_turn(struct req *r, int err)
+{
+	block_attach_release(r);
+	return err ? block_now(r, err) : PROG_REPLY;
+}
+
+void block_attach_save(struct req *r)
+{
+	struct block_volume *v = block_call(r)->entry->vol;
+
+	block_call(r)->err = block_state_save(v->state, v);
+	if (block_call(r)->err)
+		log_err("block %s: its holders cannot be saved: %s", v->name, strerror(-block_call(r)->err));
+}
+
+/* All operations of what was fenced have ended. Return: the next step */
+static enum prog_begin save(struct req *r, enum prog_begin (*saved)(struct req *r))
+{
+	block_call(r)->step = BLOCK_SAVING;
+	return block_call(r)->entry->vol->state ? PROG_OPEN : saved(r);
+}
+
+/* ---- ATTACH ------------------------------------------------------------------------------- */
+
+/* What a client says of itself is printed and saved. */
+static void clean_text(char *s)
+{
+	for (; *s; s++) {
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			*s = '?';
+	}
+}
+
+static int check_args(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	BLOCKATTACHargs *a = &call->args.attach;
+	int err = block_find_named(r, a->volume);
+
+	if (err)
+		return err;
+	clean_text(a->app);
+	if (!block_conf_name_ok(a->holder) || (*a->victim && !block_conf_name_ok(a->victim)) || a->flags & ~FLAGS_ALL ||
+	    a->lane.slot >= BLOCK_LANES_MAX || !a->lane.incarnation)
+		return -EINVAL;
+	return block_reserve(block_peer(r->conn)->conn);
+}
+
+/* Under the lock: it is this call's turn, and the place is free. */
+static void fence_all(struct req *r, struct block_attachment *out)
+{
+	struct block_call *call = block_call(r);
+	struct block_volume *v = call->entry->vol;
+	struct block_attachment *me = block_find(v, call->args.attach.holder);
+
+	call->id.number = me ? me->number : 0;
+	if (call->entry->conf.share == BLOCK_CONF_EXCLUSIVE) {
+		list_for_each_safe(node, &v->holders)
+			fence(r, list_entry(node, struct block_attachment, link));
+		return;
+	}
+	if (out && out != me) {
+		memcpy(call->victim, out->name, sizeof(out->name));
+		fence(r, out);
+	}
+	if (me)
+		fence(r, me);
+}
+
+static enum prog_begin drain_attach(struct req *r);
+
+static enum prog_begin first_attach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	struct block_attachment *out;
+	struct block_volume *v;
+	int err = check_args(r);
+
+	if (!rpcrdma_req_conn_alive(r->rpc)) /* it waited for its turn, and its client may send it again elsewhere */
+		err = -EAGAIN;
+	if (err)
+		return block_now(r, err);
+	v = call->entry->vol;
+	pthread_mutex_lock(&v->lock);
+	if (v->attaching) {
+		enum prog_begin next = wait(call);
+
+		pthread_mutex_unlock(&v->lock);
+		return next;
+	}
+	err = check_place(r, &out);
+	if (!err) {
+		take_turn(r);
+		fence_all(r, out);
+	}
+	pthread_mutex_unlock(&v->lock);
+	if (err == -EBUSY) {
+		block_count(r->reactor, block_busy);
+		call->res.status = BLOCK_ERR_BUSY;
+		return PROG_REPLY;
+	}
+	return err ? block_now(r, err) : drain_attach(r);
+}
+
+static bool is_drained(const struct block_call *call)
+{
+	const struct block_volume *v = call->entry->vol;
+
+	if (call->entry->conf.share == BLOCK_CONF_EXCLUSIVE)
+		return block_drained(v, NULL);
+	return block_drained(v, call->args.attach.holder) && (!*call->victim || block_drained(v, call->victim)) &&
+	       (!*call->args.attach.victim || block_drained(v, call->args.attach.victim));
+}
+
+static void fill_attachment(const struct req *r, struct block_attachment *a)
+{
+	struct block_call *call = block_call(r);
+	const BLOCKATTACHargs *args = &call->args.attach;
+	struct block_volume *v = call->entry->vol;
+
+	(void)snprintf(a->name, sizeof(a->name), "%s", args->holder);
+	(void)snprintf(a->app, sizeof(a->app), "%s", args->app);
+	(void)snprintf(a->peer, sizeof(a->peer), "%s", r->conn->peer.text);
+	clean_text(a->peer);
+	rpcrdma_client_id_of(&r->conn->peer, &a->client);
+	a->number = call->id.number ? call->id.number : ++v->numbers;
+	a->generation = ++v->generations;
+	a->instance = args->lane.instance;
+	a->since = (uint64_t)time(NULL);
+	a->rdonly = args->flags & BLOCK_RDONLY || call->entry->conf.ro;
+	call->id = (struct block_id){ v->id, a->number, a->generation };
+}
+
+static enum prog_begin saved_attach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	BLOCKATTACHresok *ok = &call->res.attach.BLOCKATTACHres_u.resok;
+	struct block_volume *v = call->entry->vol;
+
+	if (call->timed_out && !call->attached)
+		return end_turn(r, -ETIMEDOUT);
+	if (call->err) { /* it was never acknowledged */
+		struct block_attachment *a;
+
+		pthread_mutex_lock(&v->lock);
+		a = block_find_number(v, call->id.number);
+		if (a && a->generation == call->id.generation)
+			block_fence(v, a);
+		pthread_mutex_unlock(&v->lock);
+		return end_turn(r, -EIO);
+	}
+	block_count(r->reactor, block_attaches);
+	log_info("block %s: attached by %s (%s, %s)%s", v->name, call->args.attach.holder, r->conn->peer.text,
+		 call->args.attach.app, call->args.attach.flags & BLOCK_RDONLY ? ", to read" : "");
+	call->res.status = BLOCK_OK;
+	block_handle_make(&block_server(r->srv)->keys, &call->id, ok->handle);
+	block_describe(call->entry, &ok->info);
+	if (call->args.attach.flags & BLOCK_RDONLY)
+		ok->info.flags |= BLOCK_RDONLY;
+	ok->verf = atomic_load(&v->verf);
+	return end_turn(r, 0);
+}
+
+static enum prog_begin drain_attach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	struct block_volume *v = call->entry->vol;
+	struct block_attachment *a = block_attachment_new();
+	int err = a ? block_reserve(block_peer(r->conn)->conn) : -EAGAIN;
+
+	if (err) {
+		free(a);
+		return end_turn(r, err);
+	}
+	pthread_mutex_lock(&v->lock);
+	if (!is_drained(call)) {
+		enum prog_begin next = call->timed_out ? PROG_REPLY : wait(call);
+
+		pthread_mutex_unlock(&v->lock);
+		free(a);
+		return next == PROG_WAIT ? next : save(r, saved_attach); /* what is fenced stays so after a restart */
+	}
+	fill_attachment(r, a);
+	block_add(v, a);
+	block_bind(v, a, &call->args.attach.lane, block_peer(r->conn)->conn);
+	call->attached = true;
+	pthread_mutex_unlock(&v->lock);
+	return save(r, saved_attach);
+}
+
+enum prog_begin block_attach_begin(struct req *r)
+{
+	switch (block_call(r)->step) {
+	case BLOCK_FIRST:
+		break;
+	case BLOCK_DRAINING:
+		return drain_attach(r);
+	case BLOCK_SAVING:
+		return saved_attach(r);
+	}
+	return first_attach(r);
+}
+
+/* ---- DETACH ------------------------------------------------------------------------------- */
+
+static enum prog_begin saved_detach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+
+	if (call->timed_out)
+		return end_turn(r, -ETIMEDOUT);
+	if (call->err)
+		return end_turn(r, -EIO);
+	call->res.status = BLOCK_OK;
+	return end_turn(r, 0);
+}
+
+static enum prog_begin drain_detach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	struct block_volume *v = call->entry->vol;
+	bool drained;
+
+	pthread_mutex_lock(&v->lock);
+	drained = block_drained(v, call->victim);
+	if (!drained && !call->timed_out) {
+		enum prog_begin next = wait(call);
+
+		pthread_mutex_unlock(&v->lock);
+		return next;
+	}
+	pthread_mutex_unlock(&v->lock);
+	return save(r, saved_detach);
+}
+
+/* Under the lock. A DETACH that was executed, but whose reply was lost, or which did not wait for long enough, sets the holder
+ * whose operations have to end. */
+static bool was_detached(struct block_call *call)
+{
+	const struct block_volume *v = call->entry->vol;
+
+	for (unsigned i = 0; i < BLOCK_DETACHED_MAX; i++) {
+		if (v->detached[i].generation == call->id.generation && v->detached[i].number == call->id.number) {
+			memcpy(call->victim, v->detached[i].name, sizeof(call->victim));
+			return call->id.generation;
+		}
+	}
+	return false;
+}
+
+static void note_detached(struct block_volume *v, const struct block_attachment *a)
+{
+	unsigned i = v->detached_next++ % BLOCK_DETACHED_MAX;
+
+	v->detached[i].number = a->number;
+	v->detached[i].generation = a->generation;
+	memcpy(v->detached[i].name, a->name, sizeof(a->name));
+}
+
+static enum prog_begin first_detach(struct req *r)
+{
+	struct block_call *call = block_call(r);
+	const block_lane *lane = &call->args.at.at.lane;
+	struct block_volume *v = call->entry->vol;
+	struct block_attachment *a;
+	int err = 0;
 
 	if (lane->slot >= BLOCK_LANES_MAX || !lane->incarnation)
-		return -EINVAL;
-	err = try_enter(v, id, lane, conn, changes, w, pass);
-	if (err != -ENOBUFS)
-		return err;
-	err = block_reserve(conn); /* not under the lock: it takes those of other volumes */
-	return err ? err : try_enter(v, id, lane, conn, changes, w, pass);
+		return block_now(r, -EINVAL);
+	if (!rpcrdma_req_conn_alive(r->rpc))
+		return block_now(r, -EAGAIN);
+	pthread_mutex_lock(&v->lock);
+	a = block_find_number(v, call->id.number);
+	if (a && a->generation != call->id.generation)
+		a = NULL;
+	if (!a && !was_detached(call))
+		err = -ESTALE;
+	else if (a && a->instance != lane->instance)
+		err = -EINVAL;
+	else if (a && block_is_older(a, lane, block_peer(r->conn)->conn))
+		err = -ECONNABORTED;
+	else if (v->attaching)
+		err = -EINPROGRESS;
+	else if (block_was_seen(v, lane))
+		err = -ECONNABORTED;
+	if (err == -EINPROGRESS) {
+		(void)wait(call);
+	} else if (!err) {
+		take_turn(r);
+		if (a) {
+			log_info("block %s: detached by %s", v->name, a->name);
+			memcpy(call->victim, a->name, sizeof(a->name));
+			note_detached(v, a);
+			block_fence(v, a);
+		}
+	}
+	pthread_mutex_unlock(&v->lock);
+	if (err == -EINPROGRESS)
+		return PROG_WAIT;
+	return err ? block_now(r, err) : drain_detach(r);
 }
 
-void block_leave(struct block_volume *v, struct block_pass *pass)
+enum prog_begin block_detach_begin(struct req *r)
 {
-	struct block_attachment *a = pass->a;
-	struct block_lane_state *l;
-
-	if (!a)
-		return;
-	pass->a = NULL;
-	pthread_mutex_lock(&v->lock);
-	l = &a->lanes[pass->slot];
-	if (pass->changes && l->incarnation == pass->incarnation)
-		l->live--;
-	else if (pass->changes && !--l->before)
-		block_wake(&a->waiters);
-	if (!--a->live && a->fenced)
-		end_attachment(v, a);
-	pthread_mutex_unlock(&v->lock);
+	switch (block_call(r)->step) {
+	case BLOCK_FIRST:
+		break;
+	case BLOCK_DRAINING:
+		return drain_detach(r);
+	case BLOCK_SAVING:
+		return saved_detach(r);
+	}
+	return first_detach(r);
 }

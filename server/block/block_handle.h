@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "base/wire.h"
 #include "block.h"
-#include "block_attach.h"
+#include "block_lanes.h"
 #include "fh.h"
 
 /* Eight bytes that no handle of a file begins with, then volume, number and generation: what is signed. */

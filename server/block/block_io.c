@@ -4,7 +4,7 @@
  * block_io.c - READ, WRITE, FLUSH, DISCARD, ZERO and EXTENTS of a block volume
  *
  * Operation: The range has to lie within the volume; before it is refused, a worker looks whether the volume has grown.
- *            Then the call enters its lane (block_attach.c), which is the last thing before its data moves: what waited
+ *            Then the call enters its lane (block_lanes.c), which is the last thing before its data moves: what waited
  *            in the transport, for admission or for buffers is refused there, if its attachment or its connection
  *            has ended meanwhile.
  * Durability: FLUSH syncs the whole file. A FUA WRITE syncs behind its data. A failed sync changes the

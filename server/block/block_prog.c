@@ -4,7 +4,7 @@
  * block_prog.c - the block program (xdr/block.x): its procedures, and what they have in common
  *
  * Operation: The volumes in force when a request was decoded apply until it ends. A handle leads to its volume, whose rules
- *            are checked for every request. No reply is kept for duplicates: lanes take care of them (block_attach.c).
+ *            are checked for every request. No reply is kept for duplicates: lanes take care of them (block_lanes.c).
  * Memory:    Part of the request.
  * Threads:   The reactor's, except work() and open().
  * Errors:    -errno, and block_refuse() makes a status of it.
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "block_handle.h"
+#include "block_holders.h"
 #include "block_service.h"
 
 /* ---- statuses ----------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "block.h"
-#include "block_attach.h"
+#include "block_lanes.h"
 #include "block_set.h"
 #include "conf.h"
 #include "conn.h"

@@ -21,7 +21,7 @@
 
 #include "base/log.h"
 #include "base/opt.h"
-#include "block_attach.h"
+#include "block_holders.h"
 #include "block_state.h"
 #include "conf.h"
 

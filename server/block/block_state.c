@@ -31,7 +31,7 @@
 
 #include "base/clock.h"
 #include "base/opt.h"
-#include "block_attach.h"
+#include "block_holders.h"
 #include "block_conf.h"
 #include "siphash.h"
 

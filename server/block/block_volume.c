@@ -22,7 +22,7 @@
 
 #include "base/log.h"
 #include "base/opt.h"
-#include "block_attach.h"
+#include "block_holders.h"
 #include "block_conf.h"
 #include "block_state.h"
 #include "fsync_batch.h"

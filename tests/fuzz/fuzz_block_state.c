@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "block_attach.h"
+#include "block_holders.h"
 #include "block_conf.h"
 #include "block_state.h"
 #include "siphash.h"

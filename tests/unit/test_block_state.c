@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "server/block/block_attach.h"
+#include "server/block/block_holders.h"
 #include "server/block/block_state.h"
 #include "tests/lib/tmp_dir.h"
 

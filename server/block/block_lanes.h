@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * block_attach.h - the holders of a volume, and which of their calls may begin
+ * block_lanes.h - the connections by which the calls of an attachment come, and which of the calls may begin
  */
-#ifndef LEAT_SERVER_BLOCK_ATTACH_H
-#define LEAT_SERVER_BLOCK_ATTACH_H
+#ifndef LEAT_SERVER_BLOCK_LANES_H
+#define LEAT_SERVER_BLOCK_LANES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "block_volume.h"
 
-struct block_conf;
+/* A client's connection, as far as lanes came by it. On its reactor; counted. */
 struct block_conn;
 
 /* What a handle says of its attachment. */
@@ -40,9 +40,6 @@ int must_check block_enter(struct block_volume *v, const struct block_id *id, co
 /** block_leave - the operation has ended; any thread. Does nothing if it has not begun. */
 void block_leave(struct block_volume *v, struct block_pass *pass);
 
-/** block_unwait - ends the wait of @w; Return: false: it did not wait, or its message is on the way */
-bool block_unwait(struct block_volume *v, struct block_waiter *w);
-
 /** block_bind - the lane of an ATTACH: begins its incarnation in the new attachment; under the lock
  * block_reserve() has made room in @conn.
  */
@@ -57,34 +54,7 @@ bool block_is_older(const struct block_attachment *a, const block_lane *lane, co
  * late copy of an ATTACH is not executed either, when its attachment has ended already. Under the lock. */
 bool block_was_seen(struct block_volume *v, const block_lane *lane);
 
-/** block_fence - nothing of @a begins any more; frees it when its last operation has ended. Under the lock. */
-void block_fence(struct block_volume *v, struct block_attachment *a);
-
-/** block_drained - have the operations of ended attachments of @name, or of all, ended? Under the lock.
- * @name: NULL: all
- */
-bool block_drained(const struct block_volume *v, const char *name);
-
-/** block_find - the attachment of @name; block_find_number - by its number. NULL: none. Under the lock. */
-struct block_attachment *block_find(const struct block_volume *v, const char *name);
-struct block_attachment *block_find_number(const struct block_volume *v, uint64_t number);
-
-/** block_add - inserts an attachment in the order of names; under the lock. It has name, number and generation. */
-void block_add(struct block_volume *v, struct block_attachment *a);
-
-/** block_attachment_new - allocates one without lanes; NULL: no memory */
-struct block_attachment *block_attachment_new(void);
-
-/** block_is_silent - may another holder take its place? Under the lock. */
-bool block_is_silent(const struct block_attachment *a, uint64_t now_ns);
-
-/** block_wake - lets all calls of a list go on; under the lock */
-void block_wake(struct list *waiters);
-
 /* ---- connections ---- */
-
-/* A client's connection, as far as lanes came by it. On its reactor; counted. */
-struct block_conn;
 
 /** block_conn_new - for a new connection; NULL: no memory. block_conn_end() releases it. */
 struct block_conn *block_conn_new(void);

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * block_lanes.c - the connections by which the calls of an attachment come, and which of the calls may begin
+ *
+ * Operation: A call begins under the lock of its volume, if its handle has the generation of the attachment in force,
+ *            and its lane the newest incarnation. So after block_fence(), or after a call of a newer connection has
+ *            been here, nothing begins that was sent before. A newer connection closes the older one, and its calls
+ *            wait until the changes that came by the older one have ended: a retransmitted call may exist twice, but
+ *            no copy reaches the disk after a newer call of its lane has begun.
+ *            A holder is silent when no connection of its lanes is up.
+ * Memory:    A connection keeps a list of the lanes that it serves, so that they learn of its end.
+ * Threads:   Reactors; the volume's lock. A connection's list belongs to its reactor, and to block_conn_end() afterwards.
+ * Errors:    As block_lanes.h says for each function.
+ */
+#include "block_lanes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "block_holders.h"
+#include "reactor.h"
+
+#define LANES_OF_CONN_MAX 1024u
+
+/* A lane that came by a connection; it may have gone since. */
+struct lane_ref {
+	struct block_volume *v;
+	uint64_t number, generation;
+	uint32_t slot;
+};
+
+struct block_conn {
+	atomic_uint refs;
+	struct reactor *reactor;   /* NULL: no call yet */
+	struct rpcrdma_conn *conn;
+	bool ended;		   /* the reactor's */
+	atomic_bool closing;	   /* close_msg is on its way */
+	struct rpcrdma_msg close_msg;
+	struct lane_ref *lanes;
+	size_t nlanes, cap;
+};
+
+/* ---- connections -------------------------------------------------------------------------- */
+
+struct block_conn *block_conn_new(void)
+{
+	struct block_conn *c = calloc(1, sizeof(*c));
+
+	if (c)
+		atomic_init(&c->refs, 1);
+	return c;
+}
+
+static void conn_put(struct block_conn *c)
+{
+	if (atomic_fetch_sub(&c->refs, 1) != 1)
+		return;
+	free(c->lanes);
+	free(c);
+}
+
+void block_conn_begin(struct block_conn *c, struct reactor *re, struct rpcrdma_conn *conn)
+{
+	if (c->reactor) /* of each request; other reactors read them once a lane is bound */
+		return;
+	c->reactor = re;
+	c->conn = conn;
+}
+
+/* Does the lane still have this connection? Under the lock. */
+static struct block_attachment *lane_of(const struct lane_ref *r, const struct block_conn *c)
+{
+	struct block_attachment *a = block_find_number(r->v, r->number);
+
+	return a && a->generation == r->generation && a->lanes[r->slot].conn == c ? a : NULL;
+}
+
+void block_conn_end(struct block_conn *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->nlanes; i++) {
+		struct lane_ref *r = &c->lanes[i];
+		struct block_attachment *a;
+
+		pthread_mutex_lock(&r->v->lock);
+		a = lane_of(r, c);
+		if (a) {
+			a->lanes[r->slot].conn = NULL;
+			if (!--a->conns)
+				a->silent_ns = clock_now_ns();
+		}
+		pthread_mutex_unlock(&r->v->lock);
+		block_volume_put(r->v);
+	}
+	c->nlanes = 0;
+	c->ended = true;
+	conn_put(c);
+}
+
+static void on_close(struct rpcrdma_msg *msg)
+{
+	struct block_conn *c = container_of(msg, struct block_conn, close_msg);
+
+	if (!c->ended)
+		rpcrdma_conn_close(c->conn);
+	conn_put(c);
+}
+
+/* A lane of it has a newer connection. Under the lock, so block_conn_end() is yet to come. */
+static void close_older(struct block_conn *c)
+{
+	if (atomic_exchange(&c->closing, true))
+		return;
+	atomic_fetch_add(&c->refs, 1);
+	c->close_msg.fn = on_close;
+	rpcrdma_engine_post(c->reactor->loop.engine, &c->close_msg);
+}
+
+/* Forgets lanes that have gone or have another connection. */
+static void forget_lanes(struct block_conn *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->nlanes; i++) {
+		struct lane_ref r = c->lanes[i];
+		bool keep;
+
+		pthread_mutex_lock(&r.v->lock);
+		keep = lane_of(&r, c) != NULL;
+		pthread_mutex_unlock(&r.v->lock);
+		if (keep)
+			c->lanes[n++] = r;
+		else
+			block_volume_put(r.v);
+	}
+	c->nlanes = n;
+}
+
+/* Makes room for one more lane. Return: 0, -EAGAIN */
+int block_reserve(struct block_conn *c)
+{
+	size_t cap = MAX(c->cap * 2, (size_t)4);
+	void *mem;
+
+	if (c->nlanes < c->cap)
+		return 0;
+	forget_lanes(c);
+	if (c->nlanes < c->cap)
+		return 0;
+	mem = cap > LANES_OF_CONN_MAX ? NULL : realloc(c->lanes, cap * sizeof(*c->lanes));
+	if (!mem)
+		return -EAGAIN;
+	c->lanes = mem;
+	c->cap = cap;
+	return 0;
+}
+
+/* ---- operations --------------------------------------------------------------------------- */
+
+/* The lane has a new connection. */
+void block_bind(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn)
+{
+	struct block_lane_state *l = &a->lanes[lane->slot];
+
+	if (!l->conn)
+		a->conns++;
+	else if (l->conn != conn)
+		close_older(l->conn);
+	l->before += l->live;
+	l->live = 0;
+	l->incarnation = lane->incarnation;
+	if (l->conn != conn)
+		conn->lanes[conn->nlanes++] =
+			(struct lane_ref){ .v = block_volume_hold(v), .number = a->number, .generation = a->generation,
+					   .slot = lane->slot };
+	l->conn = conn;
+}
+
+bool block_is_older(const struct block_attachment *a, const block_lane *lane, const struct block_conn *conn)
+{
+	const struct block_lane_state *l = &a->lanes[lane->slot];
+
+	return a->instance == lane->instance &&
+	       (lane->incarnation < l->incarnation || (lane->incarnation == l->incarnation && l->conn != conn));
+}
+
+bool block_was_seen(struct block_volume *v, const block_lane *lane)
+{
+	for (unsigned i = 0; i < BLOCK_SEEN_MAX; i++) {
+		block_lane *l = &v->seen[i];
+
+		if (!l->incarnation || l->instance != lane->instance || l->slot != lane->slot)
+			continue;
+		if (lane->incarnation < l->incarnation)
+			return true;
+		l->incarnation = lane->incarnation;
+		return false;
+	}
+	v->seen[v->seen_next++ % BLOCK_SEEN_MAX] = *lane;
+	return false;
+}
+
+/* Return: 0, and @pass is filled in; -EINPROGRESS; -ECONNABORTED; -ENOBUFS: @conn has no room for the lane */
+static int enter_lane(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn,
+		      bool changes, struct block_pass *pass)
+{
+	struct block_lane_state *l = &a->lanes[lane->slot];
+
+	if (block_is_older(a, lane, conn))
+		return -ECONNABORTED;
+	if (lane->incarnation > l->incarnation) {
+		if (l->conn != conn && conn->nlanes == conn->cap)
+			return -ENOBUFS;
+		block_bind(v, a, lane, conn);
+	}
+	if (l->before)
+		return -EINPROGRESS;
+	l->live += changes;
+	a->live++;
+	*pass = (struct block_pass){ .a = a, .slot = lane->slot, .incarnation = lane->incarnation, .changes = changes };
+	return 0;
+}
+
+static int try_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
+		     bool changes, struct block_waiter *w, struct block_pass *pass)
+{
+	struct block_attachment *a;
+	int err;
+
+	pthread_mutex_lock(&v->lock);
+	a = block_find_number(v, id->number);
+	if (!a || a->generation != id->generation)
+		err = -ESTALE;
+	else if (a->instance != lane->instance)
+		err = -EINVAL;
+	else if (changes && a->rdonly)
+		err = -EROFS;
+	else
+		err = enter_lane(v, a, lane, conn, changes, pass);
+	if (err == -EINPROGRESS)
+		list_add_tail(&a->waiters, &w->link);
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+int block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
+		bool changes, struct block_waiter *w, struct block_pass *pass)
+{
+	int err;
+
+	if (lane->slot >= BLOCK_LANES_MAX || !lane->incarnation)
+		return -EINVAL;
+	err = try_enter(v, id, lane, conn, changes, w, pass);
+	if (err != -ENOBUFS)
+		return err;
+	err = block_reserve(conn); /* not under the lock: it takes those of other volumes */
+	return err ? err : try_enter(v, id, lane, conn, changes, w, pass);
+}
+
+void block_leave(struct block_volume *v, struct block_pass *pass)
+{
+	struct block_attachment *a = pass->a;
+	struct block_lane_state *l;
+
+	if (!a)
+		return;
+	pass->a = NULL;
+	pthread_mutex_lock(&v->lock);
+	l = &a->lanes[pass->slot];
+	if (pass->changes && l->incarnation == pass->incarnation)
+		l->live--;
+	else if (pass->changes && !--l->before)
+		block_wake(&a->waiters);
+	if (!--a->live)
+		block_free_fenced(v, a);
+	pthread_mutex_unlock(&v->lock);
+}
