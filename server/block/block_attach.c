@@ -25,7 +25,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "block_handle.h"
-#include "block_holders.h"
 #include "block_service.h"
 #include "block_state.h"
 
@@ -35,15 +34,7 @@
 
 static void note_other(struct block_call *call, const struct block_attachment *a)
 {
-	block_holder *h = &call->res.attach.BLOCKATTACHres_u.holder;
-
-	memcpy(call->other.name, a->name, sizeof(a->name));
-	memcpy(call->other.app, a->app, sizeof(a->app));
-	memcpy(call->other.peer, a->peer, sizeof(a->peer));
-	*h = (block_holder){ .name = call->other.name, .app = call->other.app, .peer = call->other.peer,
-			     .since = a->since, .conns = a->conns, .rdonly = a->rdonly };
-	if (!a->conns)
-		h->silent = (u_int)((clock_now_ns() - a->silent_ns) / NS_PER_S);
+	block_describe_holder(a, &call->other, &call->res.attach.BLOCKATTACHres_u.holder);
 }
 
 /* May the call take the place of @a, of another name? */
@@ -177,9 +168,9 @@ static void fence(struct req *r, struct block_attachment *a)
 
 static void on_time_out(struct rpcrdma_timer *t)
 {
-	struct block_call *call = container_of(t, struct block_call, timer);
+	struct block_call *call = container_of(t, struct block_call, attach.timer);
 
-	call->timed_out = true;
+	call->attach.timed_out = true;
 	if (block_unwait(call->entry->vol, &call->waiter))
 		req_resume(call->req);
 }
@@ -196,20 +187,20 @@ static void take_turn(struct req *r)
 {
 	struct block_call *call = block_call(r);
 
-	call->turn = call->entry->vol->attaching = true;
-	call->step = BLOCK_DRAINING;
-	call->timer.fn = on_time_out;
-	rpcrdma_timer_set(r->reactor->loop.engine, &call->timer, block_times.drain_ns);
+	call->attach.turn = call->entry->vol->attaching = true;
+	call->attach.step = BLOCK_DRAINING;
+	call->attach.timer.fn = on_time_out;
+	rpcrdma_timer_set(r->reactor->loop.engine, &call->attach.timer, block_times.drain_ns);
 }
 
 void block_attach_release(struct req *r)
 {
 	struct block_call *call = block_call(r);
 
-	if (!call->turn)
+	if (!call->attach.turn)
 		return;
-	rpcrdma_timer_cancel(r->reactor->loop.engine, &call->timer);
-	call->turn = false;
+	rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.timer);
+	call->attach.turn = false;
 	pthread_mutex_lock(&call->entry->vol->lock);
 	call->entry->vol->attaching = false;
 	block_wake(&call->entry->vol->waiters);
@@ -234,7 +225,7 @@ void block_attach_save(struct req *r)
 /* All operations of what was fenced have ended. Return: the next step */
 static enum prog_begin save(struct req *r, enum prog_begin (*saved)(struct req *r))
 {
-	block_call(r)->step = BLOCK_SAVING;
+	block_call(r)->attach.step = BLOCK_SAVING;
 	return block_call(r)->entry->vol->state ? PROG_OPEN : saved(r);
 }
 
@@ -294,6 +285,7 @@ static enum prog_begin first_attach(struct req *r)
 	struct block_volume *v;
 	int err = check_args(r);
 
+	call->victim[0] = '\0';
 	if (!rpcrdma_req_conn_alive(r->rpc)) /* it waited for its turn, and its client may send it again elsewhere */
 		err = -EAGAIN;
 	if (err)
@@ -355,7 +347,7 @@ static enum prog_begin saved_attach(struct req *r)
 	BLOCKATTACHresok *ok = &call->res.attach.BLOCKATTACHres_u.resok;
 	struct block_volume *v = call->entry->vol;
 
-	if (call->timed_out && !call->attached)
+	if (call->attach.timed_out && !call->attach.attached)
 		return end_turn(r, -ETIMEDOUT);
 	if (call->err) { /* it was never acknowledged */
 		struct block_attachment *a;
@@ -392,7 +384,7 @@ static enum prog_begin drain_attach(struct req *r)
 	}
 	pthread_mutex_lock(&v->lock);
 	if (!is_drained(call)) {
-		enum prog_begin next = call->timed_out ? PROG_REPLY : wait(call);
+		enum prog_begin next = call->attach.timed_out ? PROG_REPLY : wait(call);
 
 		pthread_mutex_unlock(&v->lock);
 		free(a);
@@ -401,14 +393,14 @@ static enum prog_begin drain_attach(struct req *r)
 	fill_attachment(r, a);
 	block_add(v, a);
 	block_bind(v, a, &call->args.attach.lane, block_peer(r->conn)->conn);
-	call->attached = true;
+	call->attach.attached = true;
 	pthread_mutex_unlock(&v->lock);
 	return save(r, saved_attach);
 }
 
 enum prog_begin block_attach_begin(struct req *r)
 {
-	switch (block_call(r)->step) {
+	switch (block_call(r)->attach.step) {
 	case BLOCK_FIRST:
 		break;
 	case BLOCK_DRAINING:
@@ -425,7 +417,7 @@ static enum prog_begin saved_detach(struct req *r)
 {
 	struct block_call *call = block_call(r);
 
-	if (call->timed_out)
+	if (call->attach.timed_out)
 		return end_turn(r, -ETIMEDOUT);
 	if (call->err)
 		return end_turn(r, -EIO);
@@ -441,7 +433,7 @@ static enum prog_begin drain_detach(struct req *r)
 
 	pthread_mutex_lock(&v->lock);
 	drained = block_drained(v, call->victim);
-	if (!drained && !call->timed_out) {
+	if (!drained && !call->attach.timed_out) {
 		enum prog_begin next = wait(call);
 
 		pthread_mutex_unlock(&v->lock);
@@ -483,6 +475,7 @@ static enum prog_begin first_detach(struct req *r)
 	struct block_attachment *a;
 	int err = 0;
 
+	call->victim[0] = '\0';
 	if (lane->slot >= BLOCK_LANES_MAX || !lane->incarnation)
 		return block_now(r, -EINVAL);
 	if (!rpcrdma_req_conn_alive(r->rpc))
@@ -520,7 +513,7 @@ static enum prog_begin first_detach(struct req *r)
 
 enum prog_begin block_detach_begin(struct req *r)
 {
-	switch (block_call(r)->step) {
+	switch (block_call(r)->attach.step) {
 	case BLOCK_FIRST:
 		break;
 	case BLOCK_DRAINING:

@@ -66,6 +66,17 @@ void block_add(struct block_volume *v, struct block_attachment *a)
 	v->nholders++;
 }
 
+void block_describe_holder(const struct block_attachment *a, struct block_holder_text *text, block_holder *ret)
+{
+	uint64_t silence_ns = a->conns ? 0 : clock_now_ns() - a->silent_ns;
+
+	memcpy(text->name, a->name, sizeof(a->name));
+	memcpy(text->app, a->app, sizeof(a->app));
+	memcpy(text->peer, a->peer, sizeof(a->peer));
+	*ret = (block_holder){ .name = text->name, .peer = text->peer, .app = text->app, .since = a->since,
+			       .conns = a->conns, .silent = (u_int)(silence_ns / NS_PER_S), .rdonly = a->rdonly };
+}
+
 bool block_is_silent(const struct block_attachment *a, uint64_t now_ns)
 {
 	return !a->conns && now_ns - a->silent_ns >= block_times.silence_ns;

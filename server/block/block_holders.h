@@ -11,6 +11,16 @@
 
 #include "block_volume.h"
 
+/* Memory for the texts of a block_holder */
+struct block_holder_text {
+	char name[BLOCK_NAME_MAX + 1], app[BLOCK_NAME_MAX + 1], peer[BLOCK_TEXT_MAX + 1];
+};
+
+/** block_describe_holder - fills in the description of a holder for clients; under the lock
+ * @text: gets copies of its texts, since @a may end before the reply is sent
+ */
+void block_describe_holder(const struct block_attachment *a, struct block_holder_text *text, block_holder *ret);
+
 /** block_attachment_new - allocates one without lanes; NULL: no memory */
 struct block_attachment *block_attachment_new(void);
 

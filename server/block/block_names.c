@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "block_service.h"
 
 /* Strings of results are never written to. */
@@ -68,22 +67,8 @@ void block_list(struct req *r)
 /* The holders of a page, with their texts */
 struct holders {
 	block_holder v[BLOCK_LIST_MAX];
-	struct {
-		char name[BLOCK_NAME_MAX + 1], app[BLOCK_NAME_MAX + 1], peer[BLOCK_TEXT_MAX + 1];
-	} text[BLOCK_LIST_MAX];
+	struct block_holder_text text[BLOCK_LIST_MAX];
 };
-
-static void describe_holder(const struct block_attachment *a, struct holders *h, u_int i)
-{
-	uint64_t silence_ns = a->conns ? 0 : clock_now_ns() - a->silent_ns;
-
-	memcpy(h->text[i].name, a->name, sizeof(a->name));
-	memcpy(h->text[i].app, a->app, sizeof(a->app));
-	memcpy(h->text[i].peer, a->peer, sizeof(a->peer));
-	h->v[i] = (block_holder){ .name = h->text[i].name, .peer = h->text[i].peer, .app = h->text[i].app,
-				  .since = a->since, .conns = a->conns, .silent = (u_int)(silence_ns / NS_PER_S),
-				  .rdonly = a->rdonly };
-}
 
 static void list_holders(struct block_volume *v, const char *after, struct holders *h, BLOCKINFOresok *ok)
 {
@@ -100,7 +85,8 @@ static void list_holders(struct block_volume *v, const char *after, struct holde
 			ok->eof = FALSE;
 			break;
 		}
-		describe_holder(a, h, n++);
+		block_describe_holder(a, &h->text[n], &h->v[n]);
+		n++;
 	}
 	pthread_mutex_unlock(&v->lock);
 	ok->holders.holders_val = h->v;

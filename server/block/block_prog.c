@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "block_handle.h"
-#include "block_holders.h"
 #include "block_service.h"
 
 /* ---- statuses ----------------------------------------------------------------------------- */
@@ -147,19 +146,6 @@ static int find_volume(struct req *r)
 	return block_admits(r, call->entry) ? 0 : -EACCES;
 }
 
-static bool has_handle(const struct req *r)
-{
-	switch (r->rpc->proc) {
-	case BLOCKPROC_NULL:
-	case BLOCKPROC_LIST:
-	case BLOCKPROC_INFO:
-	case BLOCKPROC_ATTACH:
-		return false;
-	default:
-		return true;
-	}
-}
-
 static int authorize(struct req *r)
 {
 	struct block_call *call = block_call(r);
@@ -168,7 +154,7 @@ static int authorize(struct req *r)
 	block_conn_begin(block_peer(r->conn)->conn, r->reactor, r->rpc->conn);
 	if (!call->use)
 		call->use = served_use_hold(call->re->use);
-	if (!has_handle(r))
+	if (!r->proc->by_handle)
 		return 0;
 	err = find_volume(r);
 	if (err)
@@ -196,6 +182,7 @@ static void release(struct req *r)
 
 #define CODECS(in, out)                                                                                                \
 	.decode = (xdrproc_t)xdr_##in, .encode = (xdrproc_t)xdr_##out, .args_bytes = sizeof(in), .res_bytes = sizeof(out)
+#define AT_CODECS(in, out) CODECS(in, out), .by_handle = true
 
 static const struct prog_proc procs[] = {
 	[BLOCKPROC_NULL] = {
@@ -209,22 +196,22 @@ static const struct prog_proc procs[] = {
 			     .work = block_info_of },
 	[BLOCKPROC_ATTACH] = { .name = "ATTACH", CODECS(BLOCKATTACHargs, BLOCKATTACHres), .preset = preset_attach,
 			       .begin = block_attach_begin, .open = block_attach_save },
-	[BLOCKPROC_DETACH] = { .name = "DETACH", CODECS(BLOCKATargs, BLOCKDETACHres), .begin = block_detach_begin,
+	[BLOCKPROC_DETACH] = { .name = "DETACH", AT_CODECS(BLOCKATargs, BLOCKDETACHres), .begin = block_detach_begin,
 			       .open = block_attach_save },
-	[BLOCKPROC_READ] = { .name = "READ", CODECS(BLOCKREADargs, BLOCKREADres), .move = PLACE_READ,
+	[BLOCKPROC_READ] = { .name = "READ", AT_CODECS(BLOCKREADargs, BLOCKREADres), .move = PLACE_READ,
 			     .begin = block_read_begin, .open = block_look, .finish = block_read_finish },
-	[BLOCKPROC_WRITE] = { .name = "WRITE", CODECS(BLOCKWRITEargs, BLOCKCHANGEres), .move = PLACE_WRITE,
+	[BLOCKPROC_WRITE] = { .name = "WRITE", AT_CODECS(BLOCKWRITEargs, BLOCKCHANGEres), .move = PLACE_WRITE,
 			      .modifies = true, .payload = block_write_payload, .begin = block_write_begin,
 			      .open = block_look, .finish = block_change_finish },
-	[BLOCKPROC_DISCARD] = { .name = "DISCARD", CODECS(BLOCKRANGEargs, BLOCKCHANGEres), .move = PLACE_STORE,
+	[BLOCKPROC_DISCARD] = { .name = "DISCARD", AT_CODECS(BLOCKRANGEargs, BLOCKCHANGEres), .move = PLACE_STORE,
 				.modifies = true, .begin = block_discard_begin, .open = block_look,
 				.finish = block_change_finish },
-	[BLOCKPROC_FLUSH] = { .name = "FLUSH", CODECS(BLOCKATargs, BLOCKCHANGEres), .move = PLACE_STORE,
+	[BLOCKPROC_FLUSH] = { .name = "FLUSH", AT_CODECS(BLOCKATargs, BLOCKCHANGEres), .move = PLACE_STORE,
 			      .begin = block_flush_begin, .finish = block_flush_finish },
-	[BLOCKPROC_ZERO] = { .name = "ZERO", CODECS(BLOCKZEROargs, BLOCKCHANGEres), .move = PLACE_STORE,
+	[BLOCKPROC_ZERO] = { .name = "ZERO", AT_CODECS(BLOCKZEROargs, BLOCKCHANGEres), .move = PLACE_STORE,
 			     .modifies = true, .begin = block_zero_begin, .open = block_look,
 			     .finish = block_change_finish },
-	[BLOCKPROC_EXTENTS] = { .name = "EXTENTS", CODECS(BLOCKRANGEargs, BLOCKEXTENTSres), .move = PLACE_STORE,
+	[BLOCKPROC_EXTENTS] = { .name = "EXTENTS", AT_CODECS(BLOCKRANGEargs, BLOCKEXTENTSres), .move = PLACE_STORE,
 				.scratch_bytes = sizeof(struct block_extents_mem), .begin = block_extents_begin,
 				.open = block_look, .finish = block_extents_finish },
 };

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "block.h"
+#include "block_holders.h"
 #include "block_lanes.h"
 #include "block_set.h"
 #include "conf.h"
@@ -99,34 +100,38 @@ enum block_step {
 	BLOCK_SAVING,	/* a worker saves the holders */
 };
 
-/* Of a request. */
+/* What an ATTACH or a DETACH needs */
+struct block_attach_call {
+	enum block_step step;
+	bool turn; /* volume->attaching is this call's */
+	bool timed_out;
+	bool attached; /* ATTACH: the new attachment exists */
+	struct rpcrdma_timer timer;
+};
+
+/* Of a request. All but its texts is cleared before it is decoded. */
 struct block_call {
 	struct req *req;
 	struct block_reactor *re;
 	struct served_use *use; /* in force when it was decoded: held */
 	struct block_entry *entry;
 	struct block_id id;
-	struct block_pass pass;
 	struct block_waiter waiter;
+	int err; /* of a worker */
+
+	struct block_pass pass; /* all that begin */
 	bool looked; /* a worker has looked at the size */
 	bool syncs;  /* it is noted that a sync is in progress */
 	bool is_long; /* client_begin_long() */
-	int err;     /* of that worker */
 	uint64_t verf;
 
-	enum block_step step; /* ATTACH, DETACH */
-	bool turn;	      /* volume->attaching is this call's */
-	bool timed_out;
-	bool attached; /* ATTACH: the new attachment exists */
-	struct rpcrdma_timer timer;
-	char victim[BLOCK_NAME_MAX + 1]; /* another holder whose operations have to end; "": none */
-	struct { /* of the holder that an ATTACH was refused for */
-		char name[BLOCK_NAME_MAX + 1], app[BLOCK_NAME_MAX + 1], peer[BLOCK_TEXT_MAX + 1];
-	} other;
+	struct block_attach_call attach;
 
 	union block_args args;
 	union block_res res;
 	char names[4][BLOCK_NAME_MAX + 1]; /* memory for strings of the arguments */
+	char victim[BLOCK_NAME_MAX + 1]; /* ATTACH, DETACH: another holder whose operations have to end; "": none */
+	struct block_holder_text other;  /* ATTACH: of the holder that it was refused for */
 };
 
 /** block_service - the hooks of the block service, and its program */

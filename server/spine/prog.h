@@ -50,6 +50,7 @@ struct prog_proc {
 					* has not done it; NULL: nothing to do */
 	enum place_kind move;	       /* READ, WRITE, STORE: with begin(); WRITE, PULL: with payload() */
 	bool modifies;		       /* for prog.authorize */
+	bool by_handle;		       /* for prog.authorize: the arguments begin with a handle */
 	bool once;		       /* non-idempotent: a retransmission gets the original reply. Arguments without
 					* payload have at most DRC_ARGS_MAX bytes, results DRC_RES_MAX; drc_check.h, drc.h */
 	/* Checks the arguments and fills in the first part of r->plan. A whole call has at most 1 MiB + 8 KiB: cm.c sets
