@@ -278,11 +278,21 @@ static int left_ms(uint64_t until_ns)
 	return until_ns > now_ns ? (int)((until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
 }
 
+static void stop_keeping(struct leat_block *b)
+{
+	struct lt_wait w;
+
+	if (lt_sync_begin(&w, b->m->session))
+		return;
+	(void)lt_sync_run(b->m->session, lt_block_keep_stop, b, &w.cb);
+	(void)lt_sync_end(&w, 0);
+}
+
 /* The end of the mount waits for DETACH, which ends when the server has replied or the time is up. */
 int leat_block_detach_within(struct leat_block *b, int timeout_ms)
 {
 	uint64_t until_ns = timeout_ms < 0 ? 0 : clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
-	int rc, result = 0;
+	int rc, refused = 0, result = 0; /* another thread sets the result, possibly before submit_detach() returns */
 
 	if (!b)
 		return 0;
@@ -292,14 +302,14 @@ int leat_block_detach_within(struct leat_block *b, int timeout_ms)
 	if (rc == -EDEADLK)
 		return rc;
 	if (rc != -EOWNERDEAD && !(b->flags & LEAT_BLOCK_LOOK))
-		(void)lt_sync_run(b->m->session, lt_block_keep_stop, b, NULL);
+		stop_keeping(b);
 	if (!rc && !(b->flags & LEAT_BLOCK_LOOK))
-		result = submit_detach(b, (struct leat_cb){ .fn = note_result, .user_data = &result });
+		refused = submit_detach(b, (struct leat_cb){ .fn = note_result, .user_data = &result });
 	rc = leat_umount_within(b->m, rc == -ETIMEDOUT ? 0 : left_ms(until_ns));
 	if (rc == -EOWNERDEAD)
 		return rc;
 	free(b);
-	return rc ? rc : result;
+	return rc ? rc : refused ? refused : result;
 }
 
 int leat_block_detach(struct leat_block *b)

@@ -6,7 +6,8 @@
  * Operation:  The server considers a holder silent when no connection of its lanes is up, and a lane is known by its calls.
  *             librpcrdma connects again when there is a call. So an attachment reads no bytes every KEEP_NS: when the
  *             server was restarted, or the connection was lost, the holder is back before another one may take its place.
- * Memory:     Part of the attachment.
+ * Memory:     Part of the attachment, which is freed when lt_block_keep_stop() has called back: a call on a connection of
+ *             another thread ends later than it is cancelled.
  * Threads:    The owner's. It needs leat_poll() or the service thread, as all that happens without a call.
  * Errors:     After -ESTALE there is nothing to keep. Others are those of the next call.
  */
@@ -30,7 +31,9 @@ static void on_done(struct rpcrdma_call *rpc, int err)
 		return;
 	b = container_of(call, struct leat_block, keep.call);
 	b->keep.flying = false;
-	if (err != -ESTALE && !b->keep.stopped)
+	if (b->keep.ended.fn)
+		b->keep.ended.fn(b->keep.ended.user_data, 0);
+	else if (err != -ESTALE && !b->keep.stopped)
 		arm(b);
 }
 
@@ -58,10 +61,14 @@ void lt_block_keep(void *of, void *arg)
 void lt_block_keep_stop(void *of, void *arg)
 {
 	struct leat_block *b = of;
+	const struct leat_cb *ended = arg;
 
-	(void)arg;
 	b->keep.stopped = true;
 	rpcrdma_timer_cancel(b->m->session->engine, &b->keep.timer);
 	if (b->keep.flying)
 		lt_call_cancel(&b->keep.call);
+	if (b->keep.flying)
+		b->keep.ended = *ended;
+	else
+		ended->fn(ended->user_data, 0);
 }

@@ -41,12 +41,16 @@ struct leat_block {
 		BLOCKREADargs args;
 		BLOCKREADres res;
 		bool flying, stopped;
+		struct leat_cb ended;  /* of lt_block_keep_stop(), while a call is in flight */
 	} keep;                        /* keep.c */
 };
 
-/** lt_block_keep - begins to keep the volume while there are no calls; lt_block_keep_stop - ends that, before DETACH. For
- * lt_sync_run() */
+/** lt_block_keep - begins to keep the volume while there are no calls; for lt_sync_run() */
 void lt_block_keep(void *of, void *arg);
+
+/** lt_block_keep_stop - ends that, before DETACH; for lt_sync_run()
+ * @arg: struct leat_cb: its function runs when no call for that is in flight any more
+ */
 void lt_block_keep_stop(void *of, void *arg);
 
 extern uint64_t lt_block_keep_ns; /* between two calls for that; tests shorten it */

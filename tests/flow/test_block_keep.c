@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_block_keep.c - the calls that keep an idle attachment, while it ends
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "fake_volume.h"
+#include "leat_block.h"
+#include "lt_block.h"
+#include "sync.h"
+
+LOG_DEFINE("test_block_keep");
+
+static struct fake_volume rig;
+
+static int setup(void **state)
+{
+	(void)state;
+	lt_block_keep_ns = NS_PER_MS;
+	fake_volume_open(&rig);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fake_volume_close(&rig);
+	return 0;
+}
+
+static void set_hold(bool hold)
+{
+	pthread_mutex_lock(&rig.lock);
+	rig.hold = hold;
+	pthread_mutex_unlock(&rig.lock);
+}
+
+/* Attaches, and waits until the server holds such a call, of a connection of another thread. */
+static struct leat_block *attach_and_hold(struct leat_session *s)
+{
+	struct leat_block *b;
+	char url[300];
+
+	snprintf(url, sizeof(url), "%s?conns=3&threads=2", rig.local_url);
+	if (leat_session_attach(s, url, NULL, 0, &b))
+		fail_msg("%s", leat_error(NULL));
+	for (;;) {
+		set_hold(true);
+		while (!fake_volume_holds(&rig, 1))
+			assert_true(leat_poll(s, 1) >= 0);
+		if (b->keep.call.engine)
+			return b;
+		fake_volume_release(&rig);
+		while (b->keep.flying)
+			assert_true(leat_poll(s, 1) >= 0);
+	}
+}
+
+static struct leat_session *make_session(void)
+{
+	struct leat_opts *opts = leat_opts_create();
+	struct leat_session *s;
+
+	assert_int_equal(leat_set(opts, "threads", "2"), 0);
+	assert_int_equal(leat_session_create(opts, &s), 0);
+	leat_opts_destroy(opts);
+	return s;
+}
+
+/* The attachment has the memory of the call: it waits for it, although the call is cancelled. */
+static void ends_with_its_call(void **state)
+{
+	struct leat_session *s = make_session();
+	struct leat_block *b = attach_and_hold(s);
+	struct lt_wait w;
+
+	(void)state;
+	assert_true(b->keep.flying);
+	assert_int_equal(lt_sync_begin(&w, s), 0);
+	assert_int_equal(lt_sync_run(s, lt_block_keep_stop, b, &w.cb), 0);
+	assert_int_equal(lt_sync_end(&w, 0), 0);
+	assert_false(b->keep.flying);
+	fake_volume_release(&rig);
+	assert_int_equal(leat_block_detach(b), 0);
+	assert_int_equal(leat_session_free(s), 0);
+}
+
+static void detached_meanwhile(void **state)
+{
+	struct leat_session *s = make_session();
+	struct leat_block *b = attach_and_hold(s);
+
+	(void)state;
+	assert_int_equal(leat_block_detach_within(b, 0), -ETIMEDOUT); /* DETACH is held, too */
+	for (unsigned i = 0; i < 10; i++)
+		assert_true(leat_poll(s, 0) >= 0);
+	fake_volume_release(&rig);
+	assert_int_equal(leat_session_free(s), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(ends_with_its_call, setup, teardown),
+		cmocka_unit_test_setup_teardown(detached_meanwhile, setup, teardown),
+	};
+
+	log_state.level = LOG_LEVEL_ERR;
+	return cmocka_run_group_tests_name("block keep", tests, NULL, NULL);
+}
