@@ -157,6 +157,24 @@ static void name_peer(struct rpcrdma_peer *p)
 	snprintf(p->text, sizeof(p->text), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
 }
 
+/* Detects a peer that vanished within a minute: by probes if it is idle. The kernel sends no probes while data is not
+ * acknowledged, and would retransmit it for a quarter of an hour. */
+static void watch_peer(int fd)
+{
+	const struct {
+		int level, name, value;
+	} options[] = {
+		{ IPPROTO_TCP, TCP_KEEPIDLE, 30 },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, 10 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 3 },
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT, 60000 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+}
+
 static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_storage *addr)
 {
 	struct rpcrdma_peer peer = { .transport = RPCRDMA_TCP, .addr = *addr };
@@ -180,11 +198,7 @@ static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_
 	}
 	/* a reply is one write, so delaying small ones gains nothing; the socket works without the option too */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	/* detects an idle peer that vanished, within a minute */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){ 30 }, sizeof(int));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int){ 10 }, sizeof(int));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int){ 3 }, sizeof(int));
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	watch_peer(fd);
 	c->watch = (struct rpcrdma_watch){ .fd = fd, .fn = on_socket };
 	c->pump_msg.fn = on_pump_msg;
 	list_init(&c->sendq);

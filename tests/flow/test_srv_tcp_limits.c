@@ -47,6 +47,44 @@ static void no_more_than_so_many(void **state)
 	pump();
 }
 
+/* Return: the server's socket of the connection of fd */
+static int servers_socket(void)
+{
+	struct sockaddr_in mine, peer;
+	socklen_t bytes = sizeof(mine);
+
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&mine, &bytes), 0);
+	for (int i = 0; i < 1024; i++) {
+		bytes = sizeof(peer);
+		if (!getpeername(i, (struct sockaddr *)&peer, &bytes) && bytes == sizeof(peer) &&
+		    peer.sin_port == mine.sin_port)
+			return i;
+	}
+	return -1;
+}
+
+static int socket_option(int s, int level, int name)
+{
+	socklen_t bytes = sizeof(int);
+	int value = 0;
+
+	assert_int_equal(getsockopt(s, level, name, &value, &bytes), 0);
+	return value;
+}
+
+/* The kernel ends a connection whose peer's host is gone within a minute, idle or not. */
+static void vanished_peers(void **state)
+{
+	int s = servers_socket();
+
+	(void)state;
+	assert_true(s >= 0);
+	assert_int_equal(socket_option(s, SOL_SOCKET, SO_KEEPALIVE), 1);
+	assert_in_range(socket_option(s, IPPROTO_TCP, TCP_KEEPIDLE) +
+			socket_option(s, IPPROTO_TCP, TCP_KEEPINTVL) * socket_option(s, IPPROTO_TCP, TCP_KEEPCNT), 30, 60);
+	assert_in_range(socket_option(s, IPPROTO_TCP, TCP_USER_TIMEOUT), 30000, 60000);
+}
+
 static const struct rpcrdma_domain_attr small_pool = { .pool_bytes_max = 32 << 20 };
 
 /* Sends @calls GETs of a megabyte each and reads no reply. */
@@ -392,6 +430,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		tcp_test(silent_peers_are_let_go),
 		tcp_test(no_more_than_so_many),
+		tcp_test(vanished_peers),
 		tcp_test(many_wait_to_be_accepted),
 		tcp_test(fragments_stay_in_the_socket),
 		tcp_test(long_results_are_not_taken),
