@@ -101,6 +101,18 @@ static void explain_busy(struct lt_op *op, const block_holder *h)
 			h->app[0] ? h->app : "a program", h->peer, when);
 }
 
+static void explain_take_over(struct lt_op *op, int err)
+{
+	const char *victim = op->args.block_attach.victim;
+
+	if (op->call.status == BLOCK_ERR_INVAL && !*victim)
+		lt_task_explain(&op->task, err, "ATTACH", "the volume is shared: name the holder");
+	else if (op->call.status == BLOCK_ERR_NOENT && *victim)
+		lt_task_explain(&op->task, err, "ATTACH", "the server has no such volume, or the volume no such holder");
+	else if (op->call.status == BLOCK_ERR_ACCES)
+		lt_task_explain(&op->task, err, "ATTACH", "this user or host may not use the volume, or not take it over");
+}
+
 /* Explains a failed ATTACH further. */
 static void explain(struct lt_op *op, int err)
 {
@@ -110,6 +122,8 @@ static void explain(struct lt_op *op, int err)
 		explain_busy(op, h);
 	else if (err == -EPROTONOSUPPORT)
 		lt_task_explain(&op->task, err, "ATTACH", "the server has no block volumes");
+	else if (op->args.block_attach.flags & BLOCK_TAKE_OVER)
+		explain_take_over(op, err);
 }
 
 static void attached(struct lt_op *op, int err)
@@ -352,11 +366,21 @@ static int submit_take_over(struct leat_block *b, const char *holder, struct lea
 	return lt_op_submit(op, take_over_start);
 }
 
+static int check_victim(struct leat_block *b, const char *name)
+{
+	if (name && strlen(name) <= BLOCK_NAME_MAX && !strchr(name, '/'))
+		return 0;
+	if (b && !lt_session_check(b->m->session))
+		lt_handle_tell(b->m, NULL, NULL, "take over", -EINVAL,
+			       "the name of a holder has 1 to 63 bytes, and no slash");
+	return -EINVAL;
+}
+
 int leat_block_take_over(struct leat_block *b, const char *holder)
 {
 	int rc = lt_block_check_name(b, "take over");
 
-	if (!rc && (!holder || strlen(holder) > BLOCK_NAME_MAX))
-		rc = -EINVAL;
+	if (!rc)
+		rc = check_victim(b, holder);
 	return rc ? rc : (int)LT_WAIT_FOR(leat_block_handle(b), submit_take_over(b, holder, w.cb));
 }

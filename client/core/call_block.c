@@ -24,7 +24,26 @@
 #define INFO_BYTES (NAME_BYTES + 8u + 4u * 4u)
 #define HOLDER_BYTES (2 * NAME_BYTES + TEXT_BYTES + 8u + 3 * 4u)
 
-static const struct lt_statuses block_statuses = { BLOCK_ERR_LATER, block_errno, block_status_name };
+/* The name of a status; with an explanation if the errno alone misleads, or does not say what it is about */
+static const char *explain_status(uint32_t status)
+{
+	switch (status) {
+	case BLOCK_ERR_NOENT:
+		return "BLOCK_ERR_NOENT: the server has no such volume";
+	case BLOCK_ERR_ACCES:
+		return "BLOCK_ERR_ACCES: the volume does not admit this user or host";
+	case BLOCK_ERR_ROFS:
+		return "BLOCK_ERR_ROFS: the volume is read-only";
+	case BLOCK_ERR_GONE:
+		return "BLOCK_ERR_GONE: the server has removed the volume";
+	case BLOCK_ERR_FENCED:
+		return "BLOCK_ERR_FENCED: another holder took over, or this one attached again";
+	default:
+		return block_status_name(status);
+	}
+}
+
+static const struct lt_statuses block_statuses = { BLOCK_ERR_LATER, block_errno, explain_status };
 
 static bool_t encode_args(XDR *xdrs, struct lt_call *c)
 {

@@ -128,7 +128,7 @@ bad 1 'ATTACH: Device or resource busy .*holder loop has it: leat on' "$LEAT" bl
 bad 1 'No such file' "$LEAT" block take-over "$local/block/one" --holder other
 ok "$LEAT" block take-over "$local/block/one" --holder loop
 wait "$bench" && fail 'the fenced holder went on'
-grep -q 'Stale file handle (BLOCK_ERR_FENCED)' "$work/bench.err" || fail "said: $(cat "$work/bench.err")"
+grep -q 'Stale file handle (BLOCK_ERR_FENCED: another holder took over' "$work/bench.err" || fail "said: $(cat "$work/bench.err")"
 ok "$LEAT" block cp "$work/part" "$local/block/one"
 bad 1 'Invalid argument' "$LEAT" block take-over "$local/block/two"
 

@@ -310,7 +310,7 @@ static void attach_errors(void **state)
 	refuse_attach(rig.local_url, 0, -EBUSY, "/block/vol0: ATTACH: Device or resource busy (holder first has it: "
 		      "test_leat_block on 10.0.0.7, since 2023-11-14 22:13:20 UTC");
 	snprintf(url, sizeof(url), "%s/block/other", rig.local_server);
-	refuse_attach(url, 0, -ENOENT, "/block/other: ATTACH: No such file or directory (BLOCK_ERR_NOENT)");
+	refuse_attach(url, 0, -ENOENT, "/block/other: ATTACH: No such file or directory (BLOCK_ERR_NOENT: the server has no such volume)");
 	snprintf(url, sizeof(url), "%s/export/vol0", rig.local_server);
 	refuse_attach(url, 0, -EINVAL, "not the URL of a volume");
 	snprintf(url, sizeof(url), "%s/block/", rig.local_server);
