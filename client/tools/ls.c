@@ -334,10 +334,13 @@ static int ls_run(const struct tool_cmd *self, int argc, char **argv)
 
 static void print_timestamp(const char *what, const struct timespec *ts)
 {
-	char when[32];
+	char when[32], zone[8] = "";
+	struct tm tm;
 
 	print_time(ts, when, sizeof(when));
-	printf("%-9s %s.%09ld\n", what, when, ts->tv_nsec);
+	if (localtime_r(&ts->tv_sec, &tm))
+		(void)strftime(zone, sizeof(zone), " %z", &tm);
+	printf("%-9s %s.%09ld%s\n", what, when, ts->tv_nsec, zone);
 }
 
 static int stat_one(struct tool_target *t, void *ctx)

@@ -141,6 +141,7 @@ go() { # URL
 	"$LEAT" ls -l "$url/soft" | grep -q '^lrwxrwxrwx .* -> some/where$' || fail 'ls -l of a link'
 	"$LEAT" ls -l "$url/tree" | grep -q '^-rw-r----- .* 5000001 2001-02-03 .*odd size$' || fail 'ls -l'
 	"$LEAT" stat "$url/hard" | grep -q '^size *5000001$' || fail 'stat'
+	TZ=UTC-5 "$LEAT" stat "$url/hard" | grep -qE '^modified +[-0-9]+ [0-9:]+\.[0-9]{9} \+0500$' || fail 'stat without the zone'
 	"$LEAT" df "$url" | tail -n 1 | grep -q '/demo$' || fail 'df'
 	same 'cat of a percent name' "$("$LEAT" cat "$url/tree/x%01%09%FF%20%253F%3F%26%5Cy")" odd
 
