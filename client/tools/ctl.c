@@ -90,7 +90,7 @@ static int ctl_run(const struct tool_cmd *self, int argc, char **argv)
 		return tool_usage(self);
 	verb = find(argv[1]);
 	if (!verb) {
-		log_err("%s: no such order: info, stats, reload and drain are known", argv[1]);
+		log_err("%s: no such verb: info, stats, reload and drain are known", argv[1]);
 		return tool_usage(self);
 	}
 	return tool_ask(argv[2], run_verb, (void *)(uintptr_t)verb);

@@ -45,28 +45,43 @@ static void help(FILE *to)
 		    "local:///SOCKET/EXPORT/PATH, with ?option=value&... behind it; see leat(1).\n");
 }
 
-static void help_of(const struct tool_cmd *cmd)
+static void help_about(const struct tool_cmd *cmd)
 {
-	for (; cmd; cmd = cmd->also) {
-		printf("usage: leat %s %s\n%s\n", cmd->name, cmd->args, cmd->what);
-		opt_help(stdout, cmd->opts, cmd->nopts, 2, false);
+	printf("usage: leat %s %s\n%s\n", cmd->name, cmd->args, cmd->what);
+	opt_help(stdout, cmd->opts, cmd->nopts, 2, false);
+}
+
+/* With @argc words behind the command. Of a command, its verbs are described, too. */
+static void help_of(const struct tool_cmd *cmd, int argc, char **argv)
+{
+	const struct tool_cmd *verb = argc ? tool_verb(cmd, argv[0]) : NULL;
+
+	if (verb) {
+		help_about(verb);
+		return;
 	}
+	for (; cmd; cmd = cmd->also)
+		help_about(cmd);
+}
+
+/* Is --help among the options of a command line? Behind operands it may be an operand. */
+static bool wants_help(const struct tool_cmd *cmd, int argc, char **argv)
+{
+	const struct tool_cmd *verb = argc ? tool_verb(cmd, argv[0]) : NULL;
+
+	for (int i = verb ? 1 : 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (!strcmp(argv[i], "--help"))
+			return true;
+		if (argv[i][0] != '-' && !(verb ? verb : cmd)->mixed)
+			return false;
+	}
+	return false;
 }
 
 static int no_such(const char *name)
 {
 	log_err("no command '%s'; `leat help` names them", name);
 	return TOOL_USAGE;
-}
-
-static int help_about(const char *name)
-{
-	const struct tool_cmd *cmd = find(name);
-
-	if (!cmd)
-		return no_such(name);
-	help_of(cmd);
-	return TOOL_OK;
 }
 
 int main(int argc, char **argv)
@@ -80,9 +95,13 @@ int main(int argc, char **argv)
 		return TOOL_USAGE;
 	}
 	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		if (argc > 2)
-			return help_about(argv[2]);
-		help(stdout);
+		cmd = argc > 2 ? find(argv[2]) : NULL;
+		if (argc > 2 && !cmd)
+			return no_such(argv[2]);
+		if (cmd)
+			help_of(cmd, argc - 3, argv + 3);
+		else
+			help(stdout);
 		return TOOL_OK;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
@@ -92,8 +111,8 @@ int main(int argc, char **argv)
 	cmd = find(argv[1]);
 	if (!cmd)
 		return no_such(argv[1]);
-	if (argc == 3 && !strcmp(argv[2], "--help")) {
-		help_of(cmd);
+	if (wants_help(cmd, argc - 2, argv + 2)) {
+		help_of(cmd, argc - 2, argv + 2);
 		return TOOL_OK;
 	}
 	signals_init();

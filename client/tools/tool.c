@@ -31,6 +31,16 @@ int tool_usage(const struct tool_cmd *c)
 	return TOOL_USAGE;
 }
 
+const struct tool_cmd *tool_verb(const struct tool_cmd *c, const char *verb)
+{
+	size_t len = strlen(c->name);
+
+	for (const struct tool_cmd *also = c->also; also; also = also->also)
+		if (!strncmp(also->name, c->name, len) && also->name[len] == ' ' && !strcmp(also->name + len + 1, verb))
+			return also;
+	return NULL;
+}
+
 int tool_options(const struct tool_cmd *c, int argc, char **argv, void *to)
 {
 	char why[OPT_LIMITS_BYTES + 256];

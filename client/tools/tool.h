@@ -35,7 +35,7 @@ struct tool_cmd {
 	const struct opt *opts; /* of @run's structure for tool_options() */
 	size_t nopts;
 	bool mixed;             /* options may follow operands */
-	const struct tool_cmd *also; /* described with it */
+	const struct tool_cmd *also; /* described with it: "NAME VERB", which tool_verb() finds */
 };
 
 /* A row of a table of options: a flag without a value */
@@ -52,6 +52,9 @@ extern const struct tool_cmd cmd_ping, cmd_ls, cmd_stat, cmd_cat, cmd_cp, cmd_pu
 
 /** tool_usage - prints the usage of @c; Return: TOOL_USAGE */
 int tool_usage(const struct tool_cmd *c);
+
+/** tool_verb - finds the command "NAME @verb" that belongs to @c; Return: NULL: there is no such verb */
+const struct tool_cmd *tool_verb(const struct tool_cmd *c, const char *verb);
 
 /** tool_options - sets the defaults in @to and parses the options of the command line
  * Then optind is the index of the first operand.

@@ -8,10 +8,11 @@ set -eu
 . tests/lib/checks.sh
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
 work=$(mktemp -d "${TMPDIR:-/tmp}/block.XXXXXX")
-pid=
+pid='' device=''
 finish() {
 	[ -z "$pid" ] || kill "$pid" 2>/dev/null || :
 	[ -z "$pid" ] || wait "$pid" 2>/dev/null || :
+	[ -z "$device" ] || PATH=$PATH:/sbin:/usr/sbin losetup -d "$device" || :
 	rm -rf "$work"
 }
 trap finish EXIT
@@ -38,14 +39,18 @@ printf end >>"$work/src"
 size=$(stat -c %s "$work/src")
 src_blocks=$(blocks "$work/src")
 
+head -c 4096 /dev/zero >"$work/start"
+head -c 1048579 /dev/urandom >"$work/part"
 for name in one two small; do
 	truncate -s 12M "$work/$name.img"
 	head -c 12M /dev/urandom >"$work/$name.img"
 done
-truncate -s 10M "$work/small.img"
+truncate -s 10M "$work/small.img" "$work/blank.img"
+head -c 65536 /dev/zero | dd of="$work/blank.img" conv=notrunc status=none
+printf data | dd of="$work/blank.img" bs=1 seek=1048676 conv=notrunc status=none
 leatd_run "$LEATD" --listen tcp://127.0.0.1:0 --listen "local://$work/sock" --state-dir "$work/state" \
 	--block "one=$work/one.img,users=$(id -un)" --block "two=$work/two.img,share=shared,block=4096" \
-	--block "small=$work/small.img"
+	--block "fixed=$work/start,ro" --block "small=$work/small.img" --block "blank=$work/blank.img"
 local=local://$work/sock
 [ -n "$port" ] || fail 'no port'
 
@@ -57,21 +62,40 @@ ok "$LEAT" block info "$local/block/two"
 has '^size +12582912 \(12M\)$'
 has '^block +4096,'
 has '^access +read and write, shared$'
-bad 1 'No such file' "$LEAT" block info "$local/block/three"
+bad 1 'No such file .*the server has no such volume' "$LEAT" block info "$local/block/three"
+bad 1 'the server has no such volume' "$LEAT" block ls "$local/block/three"
+ok "$LEAT" block ls "$local/block/one"
+[ "$(wc -l <"$work/out")" -eq 1 ] || fail "a volume is listed as: $(cat "$work/out")"
 bad 1 'names no volume' "$LEAT" block info "$local/block/"
 bad 2 'usage' "$LEAT" block
-bad 2 'no such order' "$LEAT" block format "$local/block/one"
+bad 2 'no such verb' "$LEAT" block format "$local/block/one"
 bad 2 'usage' "$LEAT" block ls
+bad 2 'no such option: -h' "$LEAT" block info -h
+for verb in ls info cp bench take-over; do
+	for arg in '' "$local/block/one"; do
+		case $verb,$arg in ls,?* | info,?*) continue ;; esac # there it is an operand
+		# shellcheck disable=SC2086 # no argument
+		ok "$LEAT" block $verb $arg --help
+		has "^usage: leat block $verb "
+		[ "$(grep -c '^usage' "$work/out")" -eq 1 ] || fail "$verb --help describes more: $(cat "$work/out")"
+	done
+	ok "$LEAT" help block $verb
+	has "^usage: leat block $verb "
+done
+ok "$LEAT" block --help
+[ "$(grep -c '^usage' "$work/out")" -eq 6 ] || fail "block --help said: $(cat "$work/out")"
 bad 1 'not a URL' "$LEAT" block info "$work/src"
 
 # a file to a volume: what lies behind the file stays, holes are holes; to another volume, and back
 cp "$work/one.img" "$work/before"
-ok "$LEAT" block cp "$work/src" "$local/block/one"
+bad 1 'one: holds data at offset 0; nothing was written: use --overwrite' "$LEAT" block cp "$work/src" "$local/block/one"
+cmp -s "$work/one.img" "$work/before" || fail 'a refused copy has changed the volume'
+ok "$LEAT" block cp --overwrite "$work/src" "$local/block/one"
 same "$size" "$work/src" "$work/one.img"
 [ "$(tail -c +$((size + 1)) "$work/one.img" | cksum)" = "$(tail -c +$((size + 1)) "$work/before" | cksum)" ] ||
 	fail 'the rest of the volume has changed'
 sparse "$work/one.img" $((src_blocks + 2100))
-ok "$LEAT" block cp "$local/block/one" "$local/block/two"
+ok "$LEAT" block cp "$local/block/one" "$local/block/two" --overwrite
 same 12582912 "$work/one.img" "$work/two.img"
 sparse "$work/two.img" $((src_blocks + 2100))
 ok "$LEAT" block cp "$local/block/two" "$work/copy"
@@ -101,13 +125,41 @@ bad 1 'less than the 10485763 of .*src; nothing was written' "$LEAT" block cp "$
 bad 1 'less than the 12582912' "$LEAT" block cp "$local/block/one" "$local/block/small"
 bad 1 'are the same volume' "$LEAT" block cp "$local/block/one" "tcp://127.0.0.1:$port/block/one"
 bad 1 'overwrite' "$LEAT" block bench write "$local/block/small" --seconds 1
+bad 1 'the volume is read-only' "$LEAT" block cp "$work/part" "$local/block/fixed"
+bad 1 'the volume is read-only' "$LEAT" block bench write "$local/block/fixed" --overwrite --bs 512
 bad 1 'No such file' "$LEAT" block cp "$work/missing" "$local/block/small"
 bad 1 'neither a regular file' "$LEAT" block cp /dev/null "$local/block/small"
 bad 1 'No such file' "$LEAT" block cp "$local/block/one" "$work/nowhere/file"
 bad 2 'neither .* is the URL' "$LEAT" block cp "$work/src" "$work/copy"
-bad 2 'no files' "$LEAT" block bench meta "$local/block/small"
+bad 2 'meta: no such kind: read, write, randread, randwrite and null are known' "$LEAT" block bench meta "$local/block/small"
 bad 1 'not a multiple' "$LEAT" block bench read "$local/block/two" --bs 512
+bad 2 'no such option: --force' "$LEAT" block cp --force "$work/copy" "$local/block/small"
 same 10485760 "$work/before" "$work/small.img"
+
+# where a volume has no data, nothing is lost: in holes, among zeroes, and of data behind the end of the source
+ok "$LEAT" block cp "$work/part" "$local/block/blank"
+same 1048579 "$work/part" "$work/blank.img"
+[ "$(tail -c +1048677 "$work/blank.img" | head -c 4)" = data ] || fail 'the data behind it has changed'
+bad 1 'blank: holds data at offset 0;' "$LEAT" block cp "$work/part" "$local/block/blank"
+ok "$LEAT" block cp --overwrite "$work/start" "$local/block/blank"
+bad 1 'blank: holds data at offset 4096;' "$LEAT" block cp "$work/part" "$local/block/blank"
+same 4096 "$work/start" "$work/blank.img"
+
+# so with a device, which must not be in use either
+if truncate -s 10M "$work/disk" && device=$(PATH=$PATH:/sbin:/usr/sbin losetup --show -f "$work/disk" 2>/dev/null); then
+	ok "$LEAT" block cp "$local/block/small" "$device"
+	same 10485760 "$work/small.img" "$device"
+	bad 1 'holds data at offset 0;' "$LEAT" block cp "$local/block/blank" "$device"
+	same 10485760 "$work/small.img" "$device"
+	ok "$LEAT" block cp "$local/block/blank" "$device" --overwrite
+	same 10485760 "$work/blank.img" "$device"
+	leatd=$pid
+	leatd_run "$LEATD" --block "disk=$device" --listen "local://$work/other"
+	bad 1 'open: Device or resource busy' "$LEAT" block cp "$local/block/blank" "$device" --overwrite
+	kill "$pid"
+	wait "$pid" || :
+	pid=$leatd
+fi
 
 ok "$LEAT" block bench randread "$local/block/one" --bs 4K --seconds 1
 has '^randread over local, 4.0K blocks'
@@ -118,19 +170,19 @@ ok "$LEAT" block bench null "$local/block/one" --seconds 1
 
 # a holder, and its end
 mkfifo "$work/hold"
-head -c 1M /dev/urandom >"$work/part"
 "$LEAT" block bench read "$local/block/one?holder=loop" --bs 4K --qd 1 --seconds 60 >"$work/bench" 2>"$work/bench.err" &
 bench=$!
 until "$LEAT" block info "$local/block/one" | grep -q '^holder '; do :; done
 ok "$LEAT" block info "$local/block/one"
-has '^holder +loop: leat on .*, 1 connection, to read$'
+has '^holder +loop: leat on .*, since 20[-0-9]* [0-9:]* UTC, 1 connection, to read$'
 bad 1 'ATTACH: Device or resource busy .*holder loop has it: leat on' "$LEAT" block cp "$work/part" "$local/block/one"
-bad 1 'No such file' "$LEAT" block take-over "$local/block/one" --holder other
+bad 1 'or the volume no such holder' "$LEAT" block take-over "$local/block/one" --holder other
 ok "$LEAT" block take-over "$local/block/one" --holder loop
 wait "$bench" && fail 'the fenced holder went on'
 grep -q 'Stale file handle (BLOCK_ERR_FENCED: another holder took over' "$work/bench.err" || fail "said: $(cat "$work/bench.err")"
-ok "$LEAT" block cp "$work/part" "$local/block/one"
-bad 1 'Invalid argument' "$LEAT" block take-over "$local/block/two"
+ok "$LEAT" block cp --overwrite "$work/part" "$local/block/one"
+bad 1 'the volume is shared: name the holder' "$LEAT" block take-over "$local/block/two"
+bad 1 'no slash' "$LEAT" block take-over "$local/block/two" --holder a/b
 
 # a signal: nothing is left over, and the volume is free
 "$LEAT" block bench read "$local/block/one?holder=loop" --bs 4K --qd 1 --seconds 60 >"$work/bench" 2>"$work/bench.err" &

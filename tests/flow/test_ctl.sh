@@ -76,7 +76,7 @@ ok "$LEAT" ctl info "$url/none/such" # no export is needed for that
 bad 2 'usage: leat ctl' "$LEAT" ctl
 bad 2 'usage: leat ctl' "$LEAT" ctl info
 bad 2 'usage: leat ctl' "$LEAT" ctl info "$url" more
-bad 2 'nonsense: no such order' "$LEAT" ctl nonsense "$url"
+bad 2 'nonsense: no such verb' "$LEAT" ctl nonsense "$url"
 bad 1 'no part of this path is a socket' "$LEAT" ctl info "local://$work/none"
 
 # an export more, one less, other options; a relative path means what it did at start

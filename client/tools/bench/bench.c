@@ -241,10 +241,11 @@ static void print_json(const struct bench_plan *plan, const struct results *r)
 	printf("}\n");
 }
 
-static const struct bench_kind *find_kind(const char *name)
+/* A volume has no files, which meta would create and remove. */
+static const struct bench_kind *find_kind(const char *name, bool on_volume)
 {
 	for (size_t i = 0; i < bench_kinds_count; i++) {
-		if (!strcmp(bench_kinds[i].name, name))
+		if (!strcmp(bench_kinds[i].name, name) && !(on_volume && !strcmp(name, "meta")))
 			return &bench_kinds[i];
 	}
 	return NULL;
@@ -254,11 +255,11 @@ static bool parse(const struct tool_cmd *self, struct bench_plan *plan, int argc
 {
 	if (tool_options(self, argc, argv, plan) < 0 || argc - optind != 2)
 		return false;
-	plan->kind = find_kind(argv[optind]);
+	plan->kind = find_kind(argv[optind], plan->on_volume);
 	plan->url = argv[optind + 1];
 	if (!plan->kind) {
-		log_err("%s: no such kind: read, write, randread, randwrite, null, meta and registration are known",
-			argv[optind]);
+		log_err("%s: no such kind: read, write, randread, randwrite%s are known", argv[optind],
+			plan->on_volume ? " and null" : ", null, meta and registration");
 		return false;
 	}
 	if (plan->size < plan->block)
@@ -269,12 +270,13 @@ static bool parse(const struct tool_cmd *self, struct bench_plan *plan, int argc
 static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct bench_plan plan = { 0 };
+	const struct tool_cmd *verb = argc > 1 ? tool_verb(self, argv[1]) : NULL;
 	struct tool_target t = { 0 };
 	struct results *res;
 	int rc = TOOL_FAILED, err = 0;
 
-	if (argc > 1 && !strcmp(argv[1], "registration"))
-		return cmd_bench_reg.run(&cmd_bench_reg, argc - 1, argv + 1);
+	if (verb)
+		return verb->run(verb, argc - 1, argv + 1);
 	if (!parse(self, &plan, argc, argv))
 		return tool_usage(self);
 	if (tool_attach(plan.url, &t))
@@ -368,10 +370,6 @@ int bench_volume_run(const struct tool_cmd *self, int argc, char **argv)
 
 	if (!parse(self, &plan, argc, argv))
 		return tool_usage(self);
-	if (!strcmp(plan.kind->name, "meta")) {
-		log_err("meta: a volume has no files");
-		return tool_usage(self);
-	}
 	if (volume_attach(NULL, plan.url, LEAT_BLOCK_LOOK, &b))
 		return TOOL_FAILED;
 	(void)signals_hold(); /* an interrupt prints the results so far */

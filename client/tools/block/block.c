@@ -36,9 +36,17 @@ static void print_row(void *ctx, const struct leat_block_info *info)
 	print_access(info, ")\n");
 }
 
+/* Lists the volume of the URL, or all volumes of the server. */
 static int list_volumes(struct leat_block *b)
 {
-	return leat_block_list(b, print_row, NULL);
+	struct leat_block_info info = { .size = sizeof(info) };
+	int rc = leat_block_info(b, &info);
+
+	if (rc == -EINVAL) /* the URL names none */
+		return leat_block_list(b, print_row, NULL);
+	if (!rc)
+		print_row(NULL, &info);
+	return rc;
 }
 
 static void print_holder(void *ctx, const struct leat_block_holder *h)
@@ -48,8 +56,8 @@ static void print_holder(void *ctx, const struct leat_block_holder *h)
 	struct tm tm;
 
 	(void)ctx;
-	if (localtime_r(&since, &tm))
-		(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+	if (gmtime_r(&since, &tm))
+		(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
 	printf("%-12s ", "holder");
 	tool_put_name(h->name);
 	printf(": ");
@@ -85,12 +93,14 @@ static int describe_volume(struct leat_block *b)
 	return leat_block_holders(b, print_holder, NULL);
 }
 
-/* Runs @fn on each URL, not attached. */
-static int each_volume(int argc, char **argv, int (*fn)(struct leat_block *b))
+/* Runs @fn on the volume of each URL, not attached. */
+static int each_volume(const struct tool_cmd *self, int argc, char **argv, int (*fn)(struct leat_block *b))
 {
 	int worst = TOOL_OK;
 
-	for (int i = 0; i < argc && !tool_interrupted(); i++) {
+	if (tool_options(self, argc, argv, NULL) < 0 || optind == argc)
+		return tool_usage(self);
+	for (int i = optind; i < argc && !tool_interrupted(); i++) {
 		struct leat_block *b;
 		int rc = volume_attach(NULL, argv[i], LEAT_BLOCK_LOOK, &b) ? TOOL_FAILED : TOOL_OK;
 
@@ -106,12 +116,12 @@ static int each_volume(int argc, char **argv, int (*fn)(struct leat_block *b))
 
 static int ls_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	return argc < 2 ? tool_usage(self) : each_volume(argc - 1, argv + 1, list_volumes);
+	return each_volume(self, argc, argv, list_volumes);
 }
 
 static int info_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	return argc < 2 ? tool_usage(self) : each_volume(argc - 1, argv + 1, describe_volume);
+	return each_volume(self, argc, argv, describe_volume);
 }
 
 /* ---- take-over ---- */
@@ -164,22 +174,19 @@ static const struct tool_cmd cmd_block_ls = { "block ls", "URL...",
 
 static int block_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	static const struct tool_cmd *const verbs[] = {
-		&cmd_block_ls, &cmd_block_info, &cmd_block_cp, &cmd_block_bench, &cmd_block_take_over,
-	};
+	const struct tool_cmd *verb = argc > 1 ? tool_verb(self, argv[1]) : NULL;
 
-	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(verbs); i++)
-		if (!strcmp(argv[1], verbs[i]->name + strlen("block ")))
-			return verbs[i]->run(verbs[i], argc - 1, argv + 1);
+	if (verb)
+		return verb->run(verb, argc - 1, argv + 1);
 	if (argc > 1)
-		log_err("%s: no such order: ls, info, cp, bench and take-over are known", argv[1]);
+		log_err("%s: no such verb: ls, info, cp, bench and take-over are known", argv[1]);
 	return tool_usage(self);
 }
 
 const struct tool_cmd cmd_block = {
 	"block",
 	"{ls|info} URL...\n"
-	"       leat block cp FROM TO\n"
+	"       leat block cp [--overwrite] FROM TO\n"
 	"       leat block bench {read|write|randread|randwrite|null} URL [OPTION]...\n"
 	"       leat block take-over [--holder NAME] URL",
 	"block volumes: list, describe, copy, measure, fence",

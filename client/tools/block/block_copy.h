@@ -11,6 +11,7 @@
 
 #define SLOTS 8u
 #define EXTENTS 64u
+#define UNIT ((size_t)1 << 20)
 
 /* One side: a volume, or a file. */
 struct side {
@@ -33,10 +34,11 @@ struct slot {
 
 struct copy {
 	struct side from, to;
+	bool overwrite;            /* the target may hold data */
 	struct leat_session *session;
 	struct progress progress;
 	struct slot slots[SLOTS];
-	void *mem;
+	void *mem;                 /* of all slots, UNIT bytes each */
 	unsigned busy;
 	int err;
 	const struct side *failed; /* side of @err */
@@ -50,7 +52,7 @@ struct copy {
 	bool sparse;               /* false: the source has no holes, as far as known */
 
 	/* a file as the target */
-	bool in_place;
+	bool in_place, to_device;
 	char temp[TOOL_PATH_MAX], path[TOOL_PATH_MAX];
 	int file_slot;             /* of signals_file_add() */
 };
@@ -65,6 +67,12 @@ int block_report(struct copy *c, const struct side *side, int err);
  */
 int block_open_source(struct copy *c);
 int block_open_target(struct copy *c);
+
+/** block_check_target - refuses to overwrite data of a volume or a block device, unless --overwrite was given
+ * Only the start of each range that is not a hole is read: zeroes that were written there do not count as data.
+ * Uses c->mem. Return: exit status; after a failure nothing was written.
+ */
+int block_check_target(struct copy *c);
 
 /** block_finish_file - gives a complete file its name or its size; Return: 0 or -errno */
 must_check int block_finish_file(struct copy *c);

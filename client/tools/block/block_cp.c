@@ -7,6 +7,7 @@
  *             at once, and written from there; a volume's part of that is asynchronous. A hole of the source becomes a
  *             hole of the target: a new file is not written there, of a volume the range is zeroed. Nothing of a
  *             volume behind the end of the source is changed: its last block is read first, if the source ends inside.
+ *             A target volume that holds data is refused without --overwrite.
  *
  *                 FREE --start_slot--> READING --got--> WRITING --put--> FREE
  * Memory:     The slots' buffers, of one session.
@@ -15,6 +16,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +26,6 @@
 #include "block_copy.h"
 #include "signals.h"
 
-#define UNIT ((size_t)1 << 20)
 #define LOOK_MS 100 /* interval of checks for an interrupt */
 
 static void fail(struct copy *c, const struct side *side, int err)
@@ -355,6 +356,9 @@ static int copy_opened(struct copy *c)
 
 	if (rc)
 		return block_report(c, &c->to, rc);
+	rc = block_check_target(c);
+	if (rc)
+		return rc;
 	c->grain = MAX(MAX(c->from.block, c->to.block), (uint64_t)512);
 	progress_file(&c->progress, c->from.arg, c->from.size);
 	copy_ranges(c);
@@ -382,32 +386,44 @@ static int copy_all(struct copy *c)
 	return MAX(rc, closed);
 }
 
+static bool parse(const struct tool_cmd *self, struct copy *c, int argc, char **argv)
+{
+	if (tool_options(self, argc, argv, c) < 0 || argc - optind != 2)
+		return false;
+	c->from = (struct side){ .arg = argv[optind], .fd = -1 };
+	c->to = (struct side){ .arg = argv[optind + 1], .fd = -1 };
+	c->file_slot = -1;
+	if (tool_is_url(c->from.arg) || tool_is_url(c->to.arg))
+		return true;
+	log_err("neither %s nor %s is the URL of a volume", c->from.arg, c->to.arg);
+	return false;
+}
+
 static int cp_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	struct copy *c;
+	struct copy *c = calloc(1, sizeof(*c));
 	int rc;
 
-	if (argc != 3)
-		return tool_usage(self);
-	if (!tool_is_url(argv[1]) && !tool_is_url(argv[2])) {
-		log_err("neither %s nor %s is the URL of a volume", argv[1], argv[2]);
-		return tool_usage(self);
-	}
-	c = calloc(1, sizeof(*c));
 	if (!c)
-		return tool_fail(NULL, argv[1], -ENOMEM);
-	c->from = (struct side){ .arg = argv[1], .fd = -1 };
-	c->to = (struct side){ .arg = argv[2], .fd = -1 };
-	c->file_slot = -1;
-	progress_init(&c->progress);
-	rc = leat_session_create(NULL, &c->session);
-	rc = rc ? tool_fail(NULL, argv[1], rc) : copy_all(c);
-	progress_end(&c->progress);
-	(void)leat_session_free(c->session);
+		return tool_fail(NULL, "block cp", -ENOMEM);
+	if (parse(self, c, argc, argv)) {
+		progress_init(&c->progress);
+		rc = leat_session_create(NULL, &c->session);
+		rc = rc ? tool_fail(NULL, c->from.arg, rc) : copy_all(c);
+		progress_end(&c->progress);
+		(void)leat_session_free(c->session);
+	} else {
+		rc = tool_usage(self);
+	}
 	free(c);
 	return rc;
 }
 
-const struct tool_cmd cmd_block_cp = { "block cp", "FROM TO",
-				       "copies a volume or file to a volume or file; holes stay holes",
-				       .run = cp_run };
+static const struct opt opts[] = {
+	TOOL_FLAG(0, "overwrite", struct copy, overwrite, "replace data that TO holds, if it is a volume or a device"),
+};
+
+const struct tool_cmd cmd_block_cp = {
+	"block cp", "[--overwrite] FROM TO", "copies a volume or file to a volume or file; holes stay holes",
+	cp_run, opts, ARRAY_SIZE(opts), .mixed = true,
+};

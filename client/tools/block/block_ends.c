@@ -5,7 +5,8 @@
  *
  * Operation:  A file is written as by `leat cp`: a new one, or one that replaces a regular file with one name, under a
  *             temporary name that is renamed at the end, with the mode of the old one and, if permitted, its owner.
- *             Others (devices, files with several names, where no file can be made) are written in place.
+ *             Others (devices, files with several names, where no file can be made) are written in place. A device
+ *             must not be in use: O_EXCL.
  * Memory:     None.
  * Threads:    One.
  * Errors:     Reported here, except those of block_finish_file().
@@ -176,12 +177,13 @@ static int open_in_place(struct copy *c, const struct stat *st)
 {
 	struct signals_file f = { .kind = SIGNALS_IN_PLACE, .place = c->path };
 
-	c->to.fd = open(c->path, O_RDWR | O_CLOEXEC);
+	c->to.fd = open(c->path, O_RDWR | O_CLOEXEC | (S_ISBLK(st->st_mode) ? O_EXCL : 0));
 	if (c->to.fd < 0)
 		return tool_errno("open");
 	c->in_place = true;
+	c->to_device = S_ISBLK(st->st_mode);
 	c->to.size = (uint64_t)MAX(lseek(c->to.fd, 0, SEEK_END), (off_t)0);
-	if (S_ISBLK(st->st_mode) && c->to.size < c->from.size)
+	if (c->to_device && c->to.size < c->from.size)
 		return -ENOSPC;
 	c->file_slot = signals_file_add(&f);
 	return 0;
@@ -208,18 +210,67 @@ static int open_target_file(struct copy *c)
 	return rc ? block_report(c, &c->to, rc) : TOOL_OK;
 }
 
+/* ---- does the target hold data? ---- */
+
+/* Looks for data in the range at @off. Return: exit status */
+static int check_range(struct copy *c, uint64_t off, uint64_t len)
+{
+	size_t i = 0;
+	char *buf = c->mem;
+	ssize_t n;
+
+	len = MIN(len, UNIT);
+	n = c->to.volume ? leat_block_pread(c->to.volume, buf, (size_t)len, off) :
+			   pread(c->to.fd, buf, (size_t)len, (off_t)off);
+	if (n < 0)
+		return block_report(c, &c->to, c->to.volume ? (int)n : tool_errno("read"));
+	len = MIN((uint64_t)n, c->from.size - off); /* what is behind the source's end is not overwritten */
+	while (i < len && !buf[i])
+		i++;
+	if (i == len)
+		return TOOL_OK;
+	progress_hide(&c->progress);
+	log_err("%s: holds data at offset %" PRIu64 "; nothing was written: use --overwrite to replace it", c->to.arg,
+		off + i);
+	return TOOL_FAILED;
+}
+
+static int check_volume(struct copy *c)
+{
+	struct leat_block_extent *e = c->extents;
+	uint64_t off = 0;
+	int rc = TOOL_OK;
+
+	while (off < c->from.size && rc == TOOL_OK) {
+		uint64_t end = MIN(c->to.size, (c->from.size + c->to.block - 1) / c->to.block * c->to.block);
+		ssize_t n = leat_block_extents(c->to.volume, off, end - off, e, EXTENTS);
+
+		if (n <= 0)
+			return block_report(c, &c->to, n ? (int)n : -EREMOTEIO);
+		for (ssize_t i = 0; i < n && rc == TOOL_OK; i++)
+			if (e[i].kind == LEAT_BLOCK_DATA)
+				rc = check_range(c, e[i].off, e[i].len);
+		off = e[n - 1].off + e[n - 1].len;
+	}
+	return rc;
+}
+
+int block_check_target(struct copy *c)
+{
+	if (c->overwrite)
+		return TOOL_OK;
+	if (c->to.volume)
+		return check_volume(c);
+	return c->to_device ? check_range(c, 0, c->from.size) : TOOL_OK;
+}
+
 /* Gives the complete file its name. */
 int block_finish_file(struct copy *c)
 {
 	if (c->to.volume)
 		return 0;
-	if (c->in_place) {
-		struct stat st;
-
-		if (!fstat(c->to.fd, &st) && S_ISREG(st.st_mode) && ftruncate(c->to.fd, (off_t)c->from.size))
-			return tool_errno("truncate");
-		return 0;
-	}
+	if (c->in_place)
+		return !c->to_device && ftruncate(c->to.fd, (off_t)c->from.size) ? tool_errno("truncate") : 0;
 	if (rename(c->temp, c->path))
 		return tool_errno("rename");
 	c->temp[0] = '\0';
