@@ -210,11 +210,17 @@ leatd_stop() {
 plugin=build/nbdkit-leat-plugin.so
 nbdkit_pid=''
 
-# volume_start [OPTION...]: leatd serves the file or device $volume as the volume vol0, over the local fabric
+# volume_start [OPTION...]: leatd serves the file or device $volume as the volume vol0, over the local fabric, or over RDMA
+# with volume_over=rdma
 volume_start() {
-	url=local://$work/leatd.sock/block/vol0 nbd="nbd+unix:///?socket=$work/nbd.sock"
+	nbd="nbd+unix:///?socket=$work/nbd.sock"
 	: >"$work/leatd.log"
-	"$LEATD" --state-dir "$work/state" --block "vol0=$volume${volume_options:-}" --listen "local://$work/leatd.sock" \
+	if [ "${volume_over:-local}" = rdma ]; then
+		url=rdma://$addr/block/vol0 listen=rdma://$addr:20049 clients=,clients=10.77.0.0/16
+	else
+		url=local://$work/leatd.sock/block/vol0 listen=local://$work/leatd.sock clients=
+	fi
+	"$LEATD" --state-dir "$work/state" --block "vol0=$volume$clients${volume_options:-}" --listen "$listen" \
 		"$@" >>"$work/leatd.log" 2>&1 &
 	leatd_pid=$!
 	wait_for 60 grep -q '^leatd: ready' "$work/leatd.log" || { cat "$work/leatd.log"; ok 'leatd is ready' false; }
