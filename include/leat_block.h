@@ -115,7 +115,7 @@ struct leat_block_info {
 	bool rdonly;                        /* the volume, or this attachment */
 	bool shared;                        /* any number of holders */
 	bool can_discard;                   /* else leat_block_discard() returns -EOPNOTSUPP */
-	bool fast_zero;                     /* leat_block_zero() writes no data */
+	bool fast_zero;                     /* leat_block_zero() writes no data, with LEAT_BLOCK_KEEP or without */
 	bool can_extents;                   /* else leat_block_extents() reports data only */
 	bool durable;                       /* attachments survive a restart of the server */
 };

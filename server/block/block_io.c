@@ -79,6 +79,25 @@ static enum prog_begin enter(struct req *r, uint64_t off, uint64_t bytes)
 	return PROG_MOVE;
 }
 
+/* The errors of a disk are not those of an attachment: a file of another host may be stale, and a disk may time out. */
+static int disk_error(int err)
+{
+	switch (err) {
+	case 0:
+	case -EINVAL: /* the volume has shrunk */
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EFBIG:
+	case -EROFS:
+	case -EOPNOTSUPP:
+	case -EAGAIN:
+	case -ENOMEM:
+		return err;
+	default:
+		return -EIO;
+	}
+}
+
 static void begin_sync(struct req *r)
 {
 	struct block_call *call = block_call(r);
@@ -126,7 +145,7 @@ void block_read_finish(struct req *r)
 
 	block_io_end(r);
 	if (pl->err || pl->good != r->plan.bytes) {
-		block_refuse(r, pl->err ? pl->err : -EIO);
+		block_refuse(r, pl->err ? disk_error(pl->err) : -EIO);
 		return;
 	}
 	call->res.read.status = BLOCK_OK;
@@ -173,7 +192,7 @@ static bool sync_is_doubtful(const struct req *r)
 void block_change_finish(struct req *r)
 {
 	struct block_call *call = block_call(r);
-	int err = r->place.err;
+	int err = disk_error(r->place.err);
 
 	if (!err && sync_is_doubtful(r))
 		err = -EIO;
@@ -205,7 +224,7 @@ void block_flush_finish(struct req *r)
 
 	block_io_end(r);
 	if (r->place.err) {
-		block_refuse(r, r->place.err);
+		block_refuse(r, disk_error(r->place.err));
 		return;
 	}
 	call->res.change.status = BLOCK_OK;
@@ -319,7 +338,7 @@ void block_extents_finish(struct req *r)
 
 	block_io_end(r);
 	if (r->place.err) {
-		block_refuse(r, r->place.err);
+		block_refuse(r, disk_error(r->place.err));
 		return;
 	}
 	ok->extents.extents_val = mem->told;

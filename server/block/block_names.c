@@ -33,7 +33,7 @@ void block_describe(const struct block_entry *e, block_info *ret)
 	ret->preferred = MAX(e->block, 4096u);
 	ret->flags = (rdonly ? BLOCK_RDONLY : 0) | (e->conf.share == BLOCK_CONF_SHARED ? BLOCK_SHARED : 0) |
 		     (e->caps.discard && !rdonly ? BLOCK_CAN_DISCARD : 0) |
-		     (e->caps.fast_zero && !rdonly ? BLOCK_FAST_ZERO : 0) |
+		     (e->caps.fast_zero && e->caps.fast_keep && !rdonly ? BLOCK_FAST_ZERO : 0) |
 		     (e->caps.extents ? BLOCK_CAN_EXTENTS : 0) | (e->vol->state ? BLOCK_DURABLE : 0);
 }
 
