@@ -104,8 +104,8 @@ struct service {
 	/* On the thread of server_start(), before any other hook: sets the server's state. It may log.
 	 * Return: 0 or -errno */
 	int (*create)(struct server *srv, const struct conf *conf, unsigned nreactors);
-	/* server_reload(): prepares the change to @conf, so that it cannot fail. @ret_change may stay NULL. Then one of the
-	 * next two runs. NULL: -EOPNOTSUPP. Return: 0, or -errno with @why */
+	/* server_reload(): prepares the change to @conf, so that it cannot fail. If it returns 0, @ret_change is not NULL,
+	 * and one of the next two runs. NULL: -EOPNOTSUPP. Return: 0, or -errno with @why */
 	int (*prepare)(struct server *srv, const struct conf *conf, void **ret_change, char *why, size_t why_bytes);
 	void (*commit)(struct server *srv, void *change);
 	void (*abandon)(struct server *srv, void *change);
