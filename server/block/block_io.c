@@ -44,7 +44,7 @@ static int check_range(struct req *r, uint64_t off, uint64_t bytes)
 		return -EINVAL;
 	/* a write would make a file that has shrunk grow again */
 	if (r->proc->modifies && e->volume.limits.answers_at_once && bytes)
-		(void)block_volume_look(e->vol);
+		block_volume_look_again(e->vol);
 	if (range_fits(off, bytes, block_entry_bytes(e)))
 		return 0;
 	if (!call->looked)

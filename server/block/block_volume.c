@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "block_holders.h"
@@ -27,6 +28,8 @@
 #include "block_state.h"
 #include "fsync_batch.h"
 #include "store_device.h"
+
+#define LOOK_NS (10 * NS_PER_MS) /* a look costs as much as a third of a WRITE of 4 KiB, and files shrink rarely */
 
 /* FNV-1a: not secret, but it gives the same number at every start */
 static uint64_t mix(uint64_t h, const void *data, size_t n)
@@ -64,6 +67,16 @@ int block_volume_look(struct block_volume *v)
 	if (!err)
 		atomic_store(&v->bytes, bytes);
 	return err;
+}
+
+void block_volume_look_again(struct block_volume *v)
+{
+	uint64_t now = clock_now_ns();
+
+	if (now - atomic_load_explicit(&v->looked_ns, memory_order_relaxed) < LOOK_NS)
+		return;
+	atomic_store_explicit(&v->looked_ns, now, memory_order_relaxed);
+	(void)block_volume_look(v);
 }
 
 /* A device is opened with O_EXCL; what is locked is a file. Return: 0; -EBUSY: in use */

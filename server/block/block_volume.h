@@ -81,6 +81,7 @@ struct block_volume {
 	int lock_fd; /* keeps others from using the file or device; syncs use it */
 	uint64_t dev, ino; /* of struct store_file */
 	_Atomic uint64_t bytes; /* whole size when it was looked at last */
+	_Atomic uint64_t looked_ns; /* when a WRITE looked at it last, CLOCK_MONOTONIC */
 	uint32_t sector;   /* bytes: of the device; 512 for a file */
 	struct fsync_batch *fsyncs;
 	_Atomic uint64_t verf; /* changes when acknowledged data may be lost */
@@ -127,6 +128,9 @@ uint64_t block_volume_id(const struct block_conf *c);
 
 /** block_volume_look - looks at the size again; may block. Return: 0 or -errno */
 int block_volume_look(struct block_volume *v);
+
+/** block_volume_look_again - the same before a WRITE, 10 ms after the last of these looks or later; any thread */
+void block_volume_look_again(struct block_volume *v);
 
 /** block_volume_lost - data that was acknowledged may be lost: changes the verifier; any thread */
 void block_volume_lost(struct block_volume *v);

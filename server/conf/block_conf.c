@@ -149,6 +149,9 @@ void block_conf_init(struct block_conf *c)
 	c->block = 512;
 	c->peers.secure = geteuid() == 0;
 	data_conf_init(&c->data);
+	/* Who may write to a volume decides what is in it. A change meanwhile gives a block that the client could have
+	 * written. */
+	c->data.trust_clients = true;
 	/* the user of a volume has a cache of its own */
 #ifdef HAVE_AIO
 	c->data.read = DATA_READ_DIRECT;

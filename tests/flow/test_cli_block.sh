@@ -50,7 +50,8 @@ head -c 65536 /dev/zero | dd of="$work/blank.img" conv=notrunc status=none
 printf data | dd of="$work/blank.img" bs=1 seek=1048676 conv=notrunc status=none
 leatd_run "$LEATD" --listen tcp://127.0.0.1:0 --listen "local://$work/sock" --state-dir "$work/state" \
 	--block "one=$work/one.img,users=$(id -un)" --block "two=$work/two.img,share=shared,block=4096" \
-	--block "fixed=$work/start,ro" --block "small=$work/small.img" --block "blank=$work/blank.img"
+	--block "fixed=$work/start,ro" --block "small=$work/small.img,read=cached,write=cached" \
+	--block "blank=$work/blank.img"
 local=local://$work/sock
 [ -n "$port" ] || fail 'no port'
 
@@ -166,6 +167,8 @@ has '^randread over local, 4.0K blocks'
 ok "$LEAT" block bench write "tcp://127.0.0.1:$port/block/small?conns=2" --bs 64K --seconds 1 --overwrite --json
 has '"kind":"write","transport":"tcp","bs":65536'
 cmp -s "$work/before" "$work/small.img" && fail 'the benchmark has written nothing'
+ok "$LEAT" block bench write "$local/block/small" --bs 64K --seconds 1 --overwrite --json
+has '"server_copied_per_byte":1\.0' # from the client's memory to the page cache
 ok "$LEAT" block bench null "$local/block/one" --seconds 1
 
 # a holder, and its end

@@ -275,6 +275,7 @@ static void volumes(void **state)
 	assert_int_equal(b[1].nusers, 0);
 	assert_int_equal(b[1].take_over, BLOCK_CONF_TAKE_OVER_ALL);
 	assert_false(b[1].ro);
+	assert_true(b[1].data.trust_clients);
 #ifdef HAVE_AIO
 	assert_int_equal(b[1].data.read, DATA_READ_DIRECT);
 	assert_int_equal(b[1].data.write, DATA_WRITE_DIRECT);
