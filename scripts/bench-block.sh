@@ -10,6 +10,7 @@
 #   volume    `leat block bench` on a volume of leatd, beside libnbd (build/bench/nbd_load) and nbdkit's plugin for files, over a
 #             UNIX socket
 #   file      a READ of the volume beside an NFS READ of the same file
+#   scatter   1 MiB to and from 256 pages, in another order than in the volume, beside 1 MiB in one part (build/bench/scatter)
 #   plugin    fio's engine for NBD, libnbd and nbdcopy through nbdkit with our plugin, beside nbdkit's plugin for files
 
 set -eu
@@ -71,6 +72,8 @@ done
 of_leat_volume() { "$LEAT" block bench "$1" "$volume" --bs "$2" --qd "$3" --size "${SIZE}M" --seconds "$SECS" --json --overwrite; }
 of_leat_file() { "$LEAT" bench "$1" "$file" --bs "$2" --qd "$3" --size "${SIZE}M" --seconds "$SECS" --json --overwrite; }
 of_libnbd() { "$load" "$uri/$4" "$1" "$2" "$3" "$SECS" $((SIZE << 20)) "$(cat "$work/$4.pid")"; }
+of_one_part() { build/bench/scatter "$1" "$volume" 1048576 1048576 "$2" "$SECS"; }
+of_256_parts() { build/bench/scatter "$1" "$volume" 1048576 4096 "$2" "$SECS"; }
 of_nbdkit_file() { of_libnbd "$@" theirs; }
 of_nbdkit_leat() { of_libnbd "$@" ours; }
 of_fio() {
@@ -128,6 +131,12 @@ row '4 KiB random writes, QD 32, /s' 2.0 ops_s leat_volume nbdkit_file randwrite
 head_line file volume NFS
 row '4 KiB random reads, QD 1, /s' 1.1 ops_s leat_volume leat_file randread 4096 1
 row '4 KiB random reads, QD 32, /s' 1.1 ops_s leat_volume leat_file randread 4096 32
+head_line scatter '256 parts' 'one part'
+for kind in read write; do
+	for qd in 1 8; do
+		row "1 MiB ${kind}s, QD $qd, MB/s" 0.8 mb_s 256_parts one_part "$kind" "$qd"
+	done
+done
 plugin_start
 head_line plugin leat file
 row 'nbdcopy, 1 MiB, QD 8, MB/s' 0.85 mb_s nbdcopy_leat nbdcopy_file read 1048576 8
