@@ -8,6 +8,7 @@
  *            it waits until their operations have ended, has a worker save the holders, and replies. So when an ATTACH
  *            is acknowledged, nothing of the old holder is in progress, nothing of it begins any more, and a restart of
  *            the server changes neither.
+ *            Each call has 30 seconds from its arrival on, for its turn and for the operations.
  *            What is fenced stays so if the operations do not end in time: that is saved, too, and a repeated ATTACH
  *            waits for them again. If the connection is lost while the call waits, its turn ends: what it has fenced
  *            stays so in this process, nothing is saved, and the client sends the call again. If it is lost behind that,
@@ -175,11 +176,24 @@ static void on_time_out(struct rpcrdma_timer *t)
 		req_resume(call->req);
 }
 
-/* Under the lock. */
+/* Under the lock. The time of a call begins with its first wait, for its turn or for operations. */
 static enum prog_begin wait(struct block_call *call)
 {
+	struct rpcrdma_timer *t = &call->attach.timer;
+
 	list_add_tail(&call->entry->vol->waiters, &call->waiter.link);
+	if (!t->fn) {
+		t->fn = on_time_out;
+		rpcrdma_timer_set(call->waiter.reactor->loop.engine, t, block_times.drain_ns);
+	}
 	return PROG_WAIT;
+}
+
+/* Under the lock: waits for operations, unless the time is up. Return: PROG_WAIT; PROG_REPLY: they have not ended in time */
+static enum prog_begin wait_in_turn(struct block_call *call)
+{
+	call->attach.in_vain = call->attach.timed_out;
+	return call->attach.in_vain ? PROG_REPLY : wait(call);
 }
 
 /* Under the lock. */
@@ -189,17 +203,16 @@ static void take_turn(struct req *r)
 
 	call->attach.turn = call->entry->vol->attaching = true;
 	call->attach.step = BLOCK_DRAINING;
-	call->attach.timer.fn = on_time_out;
-	rpcrdma_timer_set(r->reactor->loop.engine, &call->attach.timer, block_times.drain_ns);
 }
 
 void block_attach_release(struct req *r)
 {
 	struct block_call *call = block_call(r);
 
+	if (call->attach.timer.fn)
+		rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.timer);
 	if (!call->attach.turn)
 		return;
-	rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.timer);
 	call->attach.turn = false;
 	pthread_mutex_lock(&call->entry->vol->lock);
 	call->entry->vol->attaching = false;
@@ -292,13 +305,13 @@ static enum prog_begin first_attach(struct req *r)
 		return block_now(r, err);
 	v = call->entry->vol;
 	pthread_mutex_lock(&v->lock);
-	if (v->attaching) {
+	if (v->attaching && !call->attach.timed_out) {
 		enum prog_begin next = wait(call);
 
 		pthread_mutex_unlock(&v->lock);
 		return next;
 	}
-	err = check_place(r, &out);
+	err = v->attaching ? -ETIMEDOUT : check_place(r, &out);
 	if (!err) {
 		take_turn(r);
 		fence_all(r, out);
@@ -347,7 +360,7 @@ static enum prog_begin saved_attach(struct req *r)
 	BLOCKATTACHresok *ok = &call->res.attach.BLOCKATTACHres_u.resok;
 	struct block_volume *v = call->entry->vol;
 
-	if (call->attach.timed_out && !call->attach.attached)
+	if (call->attach.in_vain)
 		return end_turn(r, -ETIMEDOUT);
 	if (call->err) { /* it was never acknowledged */
 		struct block_attachment *a;
@@ -384,7 +397,7 @@ static enum prog_begin drain_attach(struct req *r)
 	}
 	pthread_mutex_lock(&v->lock);
 	if (!is_drained(call)) {
-		enum prog_begin next = call->attach.timed_out ? PROG_REPLY : wait(call);
+		enum prog_begin next = wait_in_turn(call);
 
 		pthread_mutex_unlock(&v->lock);
 		free(a);
@@ -393,7 +406,6 @@ static enum prog_begin drain_attach(struct req *r)
 	fill_attachment(r, a);
 	block_add(v, a);
 	block_bind(v, a, &call->args.attach.lane, block_peer(r->conn)->conn);
-	call->attach.attached = true;
 	pthread_mutex_unlock(&v->lock);
 	return save(r, saved_attach);
 }
@@ -417,7 +429,7 @@ static enum prog_begin saved_detach(struct req *r)
 {
 	struct block_call *call = block_call(r);
 
-	if (call->attach.timed_out)
+	if (call->attach.in_vain)
 		return end_turn(r, -ETIMEDOUT);
 	if (call->err)
 		return end_turn(r, -EIO);
@@ -429,18 +441,13 @@ static enum prog_begin drain_detach(struct req *r)
 {
 	struct block_call *call = block_call(r);
 	struct block_volume *v = call->entry->vol;
-	bool drained;
+	enum prog_begin next = PROG_REPLY;
 
 	pthread_mutex_lock(&v->lock);
-	drained = block_drained(v, call->victim);
-	if (!drained && !call->attach.timed_out) {
-		enum prog_begin next = wait(call);
-
-		pthread_mutex_unlock(&v->lock);
-		return next;
-	}
+	if (!block_drained(v, call->victim))
+		next = wait_in_turn(call);
 	pthread_mutex_unlock(&v->lock);
-	return save(r, saved_detach);
+	return next == PROG_WAIT ? next : save(r, saved_detach);
 }
 
 /* Under the lock. A DETACH that was executed, but whose reply was lost, or which did not wait for long enough, sets the holder
@@ -491,7 +498,7 @@ static enum prog_begin first_detach(struct req *r)
 	else if (a && block_is_older(a, lane, block_peer(r->conn)->conn))
 		err = -ECONNABORTED;
 	else if (v->attaching)
-		err = -EINPROGRESS;
+		err = call->attach.timed_out ? -ETIMEDOUT : -EINPROGRESS;
 	else if (block_was_seen(v, lane))
 		err = -ECONNABORTED;
 	if (err == -EINPROGRESS) {

@@ -104,9 +104,9 @@ enum block_step {
 struct block_attach_call {
 	enum block_step step;
 	bool turn; /* volume->attaching is this call's */
-	bool timed_out;
-	bool attached; /* ATTACH: the new attachment exists */
-	struct rpcrdma_timer timer;
+	bool timed_out; /* it has waited for long enough */
+	bool in_vain;	/* ... and operations of before have not ended */
+	struct rpcrdma_timer timer; /* runs if it has fn */
 };
 
 /* Of a request. All but its texts is cleared before it is decoded. */

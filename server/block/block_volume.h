@@ -34,7 +34,7 @@ struct reactor;
 /* How long things last; tests shorten them before they start a server. */
 struct block_times {
 	uint64_t silence_ns; /* a holder without a connection keeps its volume for as long */
-	uint64_t drain_ns;   /* ATTACH and DETACH wait for the operations of before for as long */
+	uint64_t drain_ns;   /* ATTACH and DETACH wait for as long, for operations of before and for each other */
 };
 extern struct block_times block_times;
 

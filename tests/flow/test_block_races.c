@@ -171,6 +171,44 @@ static void again_by_name_exclusive(void **state)
 	again_by_name("vol=a," PLAIN);
 }
 
+/* An ATTACH that waits for its turn has its own time: it does not begin with the turn. */
+static void own_time(void **state)
+{
+	struct block_rig_call old, attach = { .args.attach = { .volume = (char *)(uintptr_t)"vol",
+							       .holder = (char *)(uintptr_t)"second",
+							       .victim = (char *)(uintptr_t)"",
+							       .app = (char *)(uintptr_t)"",
+							       .flags = BLOCK_TAKE_OVER } };
+	struct block_times times = block_times;
+	struct block_client a, a2, b, c;
+
+	(void)state;
+	block_times.drain_ns = 3600 * NS_PER_S;
+	start("vol=a," PLAIN);
+	block_connect(&a, 1, 0);
+	block_connect(&a2, 1, 1);
+	block_connect(&b, 2, 0);
+	block_connect(&c, 3, 0);
+	assert_int_equal(block_attach(&a, "vol", "first", 0, NULL), BLOCK_OK);
+	memcpy(a2.handle, a.handle, sizeof(a.handle));
+	hold_a_write(&a, &old);
+	block_begin(&b, &attach, BLOCKPROC_ATTACH, NULL, 0);
+	while (block_read(&a2, 0, mem, 512) != BLOCK_ERR_FENCED)
+		;
+	block_times.drain_ns = 20 * NS_PER_MS;
+	assert_int_equal(block_attach(&c, "vol", "third", BLOCK_TAKE_OVER, NULL), BLOCK_ERR_TIMEDOUT);
+	assert_false(attach.done);
+	let_write_go(&old);
+	assert_int_equal(block_end(&attach), BLOCK_OK); /* it was not fenced by the third */
+	memcpy(b.handle, attach.res.attach.BLOCKATTACHres_u.resok.handle, sizeof(b.handle));
+	xdr_free((xdrproc_t)xdr_BLOCKATTACHres, (char *)&attach.res.attach);
+	assert_int_equal(block_read(&b, 0, mem, 512), BLOCK_OK);
+	block_close(&a2);
+	block_close(&c);
+	close_both(&a, &b);
+	block_times = times;
+}
+
 /* A holder that was fenced by a take-over in vain does not come back by a restart. */
 static void stays_out(void **state)
 {
@@ -410,7 +448,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(again_by_name_shared), cmocka_unit_test(again_by_name_exclusive),
-		cmocka_unit_test(stays_out), cmocka_unit_test(late_attach), cmocka_unit_test(detach_again),
+		cmocka_unit_test(own_time), cmocka_unit_test(stays_out), cmocka_unit_test(late_attach), cmocka_unit_test(detach_again),
 		cmocka_unit_test(attach_often), cmocka_unit_test(idle_holder), cmocka_unit_test(read_only),
 		cmocka_unit_test(back_again), cmocka_unit_test(other_names), cmocka_unit_test(reload_meets_take_over),
 		cmocka_unit_test(sync_beside_failed_sync), cmocka_unit_test(shrunk),
