@@ -10,9 +10,9 @@
  *            the server changes neither.
  *            Each call has 30 seconds from its arrival on, for its turn and for the operations.
  *            What is fenced stays so if the operations do not end in time: that is saved, too, and a repeated ATTACH
- *            waits for them again. If the connection is lost while the call waits, its turn ends: what it has fenced
- *            stays so in this process, nothing is saved, and the client sends the call again. If it is lost behind that,
- *            the new attachment exists, and the client's next ATTACH replaces it.
+ *            waits for them again. If the connection is lost while the call waits, what it has fenced stays so, a job
+ *            of the volume saves that, then the turn ends, and the client sends the call again. If it is lost behind
+ *            that, the new attachment exists, and the client's next ATTACH replaces it.
  * Memory:    The new attachment belongs to the volume from the time on when it is made.
  * Threads:   The reactor's, except block_attach_save(); the volume's lock.
  * Errors:    -EBUSY with the holder; -EACCES: must not take over; -ETIMEDOUT; -EIO: the holders cannot be saved.
@@ -201,8 +201,55 @@ static void take_turn(struct req *r)
 {
 	struct block_call *call = block_call(r);
 
-	call->attach.turn = call->entry->vol->attaching = true;
+	call->attach.turn = call->attach.unsaved = call->entry->vol->attaching = true;
 	call->attach.step = BLOCK_DRAINING;
+}
+
+static int save_holders(struct block_volume *v)
+{
+	int err = block_state_save(v->state, v);
+
+	if (err)
+		log_err("block %s: its holders cannot be saved: %s", v->name, strerror(-err));
+	return err;
+}
+
+static void next_turn(struct block_volume *v)
+{
+	pthread_mutex_lock(&v->lock);
+	v->attaching = false;
+	block_wake(&v->waiters);
+	pthread_mutex_unlock(&v->lock);
+}
+
+static void run_save(struct worker_job *job)
+{
+	(void)save_holders(container_of(job, struct block_volume, save)); /* no call waits for it */
+}
+
+static void on_saved(struct worker_job *job)
+{
+	struct block_volume *v = container_of(job, struct block_volume, save);
+
+	v->saver->loop.flushing--;
+	next_turn(v);
+	block_volume_put(v);
+}
+
+/* The connection of a call has ended before a worker has saved the holders. The turn of the call goes to a job of the
+ * volume: what was fenced stays so after a restart, although no call may come for it any more. */
+static void save_without_call(struct reactor *re, struct block_volume *v)
+{
+	v->saver = re;
+	v->save = (struct worker_job){ .run = run_save, .done = on_saved, .prompt = true };
+	(void)block_volume_hold(v);
+	re->loop.flushing++;
+	if (re->loop.stop) { /* on_saved() would not run */
+		run_save(&v->save);
+		on_saved(&v->save);
+		return;
+	}
+	loop_submit(&re->loop, &v->save);
 }
 
 void block_attach_release(struct req *r)
@@ -214,10 +261,10 @@ void block_attach_release(struct req *r)
 	if (!call->attach.turn)
 		return;
 	call->attach.turn = false;
-	pthread_mutex_lock(&call->entry->vol->lock);
-	call->entry->vol->attaching = false;
-	block_wake(&call->entry->vol->waiters);
-	pthread_mutex_unlock(&call->entry->vol->lock);
+	if (call->attach.unsaved && call->entry->vol->state)
+		save_without_call(r->reactor, call->entry->vol);
+	else
+		next_turn(call->entry->vol);
 }
 
 static enum prog_begin end_turn(struct req *r, int err)
@@ -228,11 +275,10 @@ static enum prog_begin end_turn(struct req *r, int err)
 
 void block_attach_save(struct req *r)
 {
-	struct block_volume *v = block_call(r)->entry->vol;
+	struct block_call *call = block_call(r);
 
-	block_call(r)->err = block_state_save(v->state, v);
-	if (block_call(r)->err)
-		log_err("block %s: its holders cannot be saved: %s", v->name, strerror(-block_call(r)->err));
+	call->attach.unsaved = false;
+	call->err = save_holders(call->entry->vol);
 }
 
 /* All operations of what was fenced have ended. Return: the next step */

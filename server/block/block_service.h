@@ -104,6 +104,7 @@ enum block_step {
 struct block_attach_call {
 	enum block_step step;
 	bool turn; /* volume->attaching is this call's */
+	bool unsaved; /* the holders have changed in this turn */
 	bool timed_out; /* it has waited for long enough */
 	bool in_vain;	/* ... and operations of before have not ended */
 	struct rpcrdma_timer timer; /* runs if it has fn */

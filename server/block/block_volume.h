@@ -20,6 +20,7 @@
 #include "base/util.h"
 #include "block.h"
 #include "rpcrdma.h"
+#include "worker.h"
 
 struct block_conf;
 struct block_conn;
@@ -103,6 +104,10 @@ struct block_volume {
 	} detached[BLOCK_DETACHED_MAX]; /* attachments that DETACH has ended lately: the call may be sent again */
 	unsigned detached_next;
 	struct list waiters;	 /* block_waiter: ATTACH and DETACH */
+
+	/* Of the call whose turn it is, not locked: a job in its place saves the holders (block_attach.c) */
+	struct worker_job save;
+	struct reactor *saver;
 };
 
 /** block_volume_open - opens the file or device of @c, and finds what is known of it

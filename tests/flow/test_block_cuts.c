@@ -281,6 +281,40 @@ static void cuts(void **state)
 	odd_end();
 }
 
+/* A DETACH, or a take-over, has fenced a holder and waits for its WRITE when the connection ends, and no call comes
+ * again: a restart does not bring the holder back. */
+static void cut_is_saved(void **state)
+{
+	(void)state;
+	for (unsigned takes_over = 0; takes_over < 2; takes_over++) {
+		struct block_rig_call write, call;
+		struct block_client a, b, other;
+
+		odd_start("vol=a," PLAIN, NULL);
+		block_connect(&a, 1, 0);
+		odd_attach(&a, "a", 0);
+		hold_all(HOLD_WRITES);
+		block_write_begin_at(&a, &write, 0, odd_data, 4096, false);
+		wait_held(1);
+		block_connect(&other, takes_over ? 2 : 1, 2);
+		memcpy(other.handle, a.handle, sizeof(other.handle));
+		if (takes_over)
+			begin_attach(&other, &call, "other", BLOCK_TAKE_OVER);
+		else
+			begin_detach(&other, &call);
+		wait_fenced(&a);
+		cut(&other);
+		let_all_go();
+		(void)block_end(&write);
+		block_close(&a);
+		block_rig_restart(NULL);
+		block_connect(&b, 3, 0);
+		assert_int_equal(block_attach(&b, "vol", "b", 0, NULL), BLOCK_OK);
+		block_close(&b);
+		odd_end();
+	}
+}
+
 /* On a shared volume a DETACH waits for the ATTACH of another holder. */
 static void cut_queued_detach(void **state)
 {
@@ -506,7 +540,7 @@ static void storm(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		ODD_BOTH(cuts), ODD_BOTH(cut_queued_detach), ODD_BOTH(lost_on_the_way), ODD_BOTH(stops), ODD_BOTH(storm),
+		ODD_BOTH(cuts), ODD_BOTH(cut_is_saved), ODD_BOTH(cut_queued_detach), ODD_BOTH(lost_on_the_way), ODD_BOTH(stops), ODD_BOTH(storm),
 	};
 
 	sem_init(&let_go, 0, 0);
