@@ -372,14 +372,21 @@ static void lost_on_the_way(void **state)
 	odd_start("vol=a," PLAIN, NULL);
 	block_connect(&b, 2, 0);
 	block_connect(&c, 3, 0);
-	hold_all(HOLD_SAVING);
-	begin_attach(&b, &saves, "b", BLOCK_TAKE_OVER);
-	wait_held(1);
-	begin_attach(&c, &queues, "c", BLOCK_TAKE_OVER);
-	atomic_store(&defers, true);
-	let_all_go();
-	assert_int_equal(end_attach(&saves), BLOCK_OK);
-	assert_non_null(deferred);
+	deferred = NULL;
+	for (;;) {
+		hold_all(HOLD_SAVING);
+		begin_attach(&b, &saves, "b", BLOCK_TAKE_OVER);
+		wait_held(1);
+		begin_attach(&c, &queues, "c", BLOCK_TAKE_OVER);
+		atomic_store(&defers, true);
+		let_all_go();
+		assert_int_equal(end_attach(&saves), BLOCK_OK);
+		if (deferred)
+			break;
+		/* its reactor had it, and did not yet run it */
+		atomic_store(&defers, false);
+		assert_int_equal(end_attach(&queues), BLOCK_OK);
+	}
 	cut(&c);
 	atomic_store(&defers, false);
 	list_add_tail(&woken, &deferred->link);
