@@ -241,7 +241,7 @@ static void note_failure(struct lt_subreq *p, int err)
 	if (p->off < b->end)
 		lt_task_explain(&b->task, err, what, "%s", lt_call_cause(&p->call));
 	lt_bulk_stop(b, p->off, err);
-	b->changed |= err == -EINPROGRESS || (err == -ETIMEDOUT && p->call.rpc.sent);
+	b->changed |= b->write && (err == -EINPROGRESS || (err == -ETIMEDOUT && p->call.rpc.sent));
 	if (p->call.laned.args)
 		lt_call_free_block(&p->call); /* what was decoded before the error */
 }

@@ -168,12 +168,59 @@ static void end_when_cancelled(void **state)
 	assert_true(c.result < 0);
 }
 
+static unsigned pick_second(unsigned count)
+{
+	return count > 1;
+}
+
+static int time_out(struct rpcrdma_call *call)
+{
+	call->sent = true;
+	return -ETIMEDOUT;
+}
+
+/* The second of two calls times out; then the operation is cancelled. Return: its result */
+static int64_t cancel_rest(bool write)
+{
+	static uint8_t buf[2u << 20];
+	struct count c = { 0 };
+	struct leat_cb cb = { count_fn, &c, count_free };
+
+	atomic_store(&b->bytes, sizeof(buf));
+	fake.pick = pick_second;
+	fake.answer = time_out;
+	fake.unsent = true; /* the first call */
+	assert_int_equal(write ? leat_aio_block_pwrite(b, buf, sizeof(buf), 0, 0, cb) :
+			 leat_aio_block_pread(b, buf, sizeof(buf), 0, cb), 0);
+	while (fake.count > 1 || !fake.calls)
+		assert_true(leat_poll(m->session, 0) >= 0);
+	assert_int_equal(fake.calls, 2);
+	assert_int_equal(leat_cancel(m, &c), 0);
+	while (!c.fn)
+		assert_true(leat_poll(m->session, 0) >= 0);
+	return c.result;
+}
+
+static void cancelled_read(void **state)
+{
+	(void)state;
+	assert_int_equal(cancel_rest(false), -ECANCELED);
+}
+
+/* A part of it may have been written. */
+static void cancelled_write(void **state)
+{
+	(void)state;
+	assert_int_equal(cancel_rest(true), -EINPROGRESS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(name_their_connection), TEST(stay_on_their_lane), TEST(stay_there_later), TEST(do_not_loop), TEST(end_when_cancelled),
+		TEST(cancelled_read), TEST(cancelled_write),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
