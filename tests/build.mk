@@ -49,6 +49,7 @@ LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap
 LDFLAGS_test_node_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 LDFLAGS_test_block_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_clnt_lookup := -Wl,--wrap=getaddrinfo,--wrap=pthread_create,--wrap=connect,--wrap=getsockopt
+LDFLAGS_test_srv_probe := -Wl,--wrap=rr_ep_post,--wrap=rr_ep_disconnect,--wrap=rr_srv_credit_tick
 LDFLAGS_test_svc_mem := -Wl,--wrap=malloc,--wrap=calloc
 LDFLAGS_test_svc_bytes := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_prog := -Wl,--wrap=rpcrdma_req_reply_error

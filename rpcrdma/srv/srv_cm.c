@@ -107,10 +107,15 @@ const struct rr_ep_ops rr_rconn_ep_ops = {
 	.recv_buf = on_recv_buf,
 };
 
+/* Of a failure the endpoint learns by itself. A probe was owed at the tick that sent it: without progress, a call in
+ * progress at the next tick would look like a stall. */
 static void on_probed(struct rr_post *post, enum rr_wc_status status)
 {
-	(void)status; /* of a failure the endpoint learns by itself */
-	container_of(post, struct rr_rconn, probe.post)->probe.out = false;
+	struct rr_rconn *c = container_of(post, struct rr_rconn, probe.post);
+
+	c->probe.out = false;
+	if (status == RR_WC_OK)
+		rr_conn_progress(&c->base);
 }
 
 /* A queue pair without work does not notice that its peer has vanished. An RDMA Write of no bytes needs no key (InfiniBand
