@@ -19,18 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/opt.h"
 #include "block.h"
-#include "spec.h"
 
 #define PW_BYTES 16384
-
-static int set_clients(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
-{
-	struct block_conf *c = to;
-
-	return peers_add(&c->peers, value, o->name, why, why_bytes);
-}
 
 /* "yes" or "no", or networks: these contain a dot or a colon. Networks may be given in several options. */
 static int set_take_over(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
@@ -50,17 +41,6 @@ static int set_take_over(const struct opt *o, void *to, const char *value, char 
 	c->given |= BLOCK_CONF_GIVEN_TAKE_OVER;
 	c->take_over = which;
 	return networks ? peers_add(&c->take_over_peers, value, o->name, why, why_bytes) : 0;
-}
-
-static int set_path(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
-{
-	struct block_conf *c = to;
-
-	(void)o;
-	if (c->path)
-		return opt_fail(-EINVAL, why, why_bytes, "path: there is one already, %s", c->path);
-	c->path = strdup(value ? value : "");
-	return c->path ? 0 : -ENOMEM;
 }
 
 /* Return: false: there is no such user */
@@ -116,11 +96,7 @@ static int set_block(const struct opt *o, void *to, const char *value, char *why
 	return 0;
 }
 
-#define FLAG(name_, preset_, help_, member, yes, no, bit)                                                  \
-	{                                                                                                  \
-		.name = name_, .preset = preset_, .help = help_, .type = OPT_FLAG, .min = no, .max = yes,  \
-		.given = bit, OPT_AT(struct block_conf, member),                                           \
-	}
+#define FLAG(...) SPEC_FLAG(struct block_conf, __VA_ARGS__)
 
 static const struct opt opts[] = {
 	FLAG("ro", NULL, "clients may change nothing", ro, 1, 0, BLOCK_CONF_GIVEN_RO),
@@ -133,13 +109,6 @@ static const struct opt opts[] = {
 	  "for leatd's own; without it leatd's own and root", NULL, OPT_OTHER, .set = set_users },
 	{ "take_over", "WHICH", "yes", "which of those that may attach may take it over from another holder",
 	  "yes, no, or networks", OPT_OTHER, .set = set_take_over },
-	FLAG("secure", NULL, "over TCP only from ports below 1024 (default if run by root)", peers.secure, 1, 0,
-	     BLOCK_CONF_GIVEN_SECURE),
-	FLAG("insecure", NULL, "from any port (default if not run by root)", peers.secure, 0, 1,
-	     BLOCK_CONF_GIVEN_SECURE),
-	{ "clients", "CIDR", NULL, "networks that may use it, several with commas; without it this host only", NULL,
-	  OPT_OTHER, .set = set_clients },
-	{ "path", "PATH", NULL, NULL, NULL, OPT_OTHER, .set = set_path }, /* a key of the file only */
 };
 
 void block_conf_init(struct block_conf *c)
@@ -147,7 +116,7 @@ void block_conf_init(struct block_conf *c)
 	memset(c, 0, sizeof(*c));
 	opt_init(opts, ARRAY_SIZE(opts), c);
 	c->block = 512;
-	c->peers.secure = geteuid() == 0;
+	peers_init(&c->peers);
 	data_conf_init(&c->data);
 	/* Who may write to a volume decides what is in it. A change meanwhile gives a block that the client could have
 	 * written. */
@@ -166,32 +135,6 @@ void block_conf_fini(struct block_conf *c)
 	c->name = c->path = NULL;
 }
 
-static int unknown_option(const char *key, char *why, size_t why_bytes)
-{
-	char hint[OPT_HINT_BYTES] = "";
-	size_t n;
-	const struct opt *data_opts = data_conf_opts(&n);
-
-	opt_hint(opts, ARRAY_SIZE(opts), key, hint);
-	opt_hint(data_opts, n, key, hint);
-	return opt_fail(-ENOENT, why, why_bytes, "no such option of a block volume: '%s'%s", key, hint);
-}
-
-int block_conf_option(struct block_conf *c, const char *key, const char *value, char *why, size_t why_bytes)
-{
-	const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), key);
-	int err = o ? opt_set_once(o, c, &c->given, value, why, why_bytes)
-		    : data_conf_option(&c->data, key, value, why, why_bytes);
-
-	return err == -ENOENT ? unknown_option(key, why, why_bytes) : err;
-}
-
-const struct opt *block_conf_opts(size_t *ret_n)
-{
-	*ret_n = ARRAY_SIZE(opts);
-	return opts;
-}
-
 bool block_conf_name_ok(const char *name)
 {
 	size_t n = strlen(name);
@@ -203,69 +146,20 @@ bool block_conf_name_ok(const char *name)
 	return n && n <= BLOCK_NAME_MAX;
 }
 
-/* On the command line the path is no option. */
-static int set_option(void *to, const char *key, const char *value, char *why, size_t why_bytes)
+static int finish(void *conf, char *why, size_t why_bytes)
 {
-	if (!strcmp(key, "path"))
-		return opt_fail(-ENOENT, why, why_bytes, "no such option of a block volume: 'path'");
-	return block_conf_option(to, key, value, why, why_bytes);
-}
-
-/* Return: 0 or -errno; the caller frees @c in any case */
-static int parse(char *text, struct block_conf *c, char *why, size_t why_bytes)
-{
-	char *comma = strchr(text, ','), *eq;
-	int err;
-
-	if (comma)
-		*comma++ = '\0';
-	eq = strchr(text, '=');
-	if (!eq)
-		return opt_fail(-EINVAL, why, why_bytes, "block: '%s' is not NAME=PATH", text);
-	*eq = '\0';
-	c->name = strdup(text);
-	if (!c->name)
-		return -ENOMEM;
-	err = block_conf_option(c, "path", eq + 1, why, why_bytes);
-	if (!err)
-		err = spec_options(comma, set_option, c, why, why_bytes);
-	return err ? err : block_conf_finish(c, why, why_bytes);
-}
-
-int block_conf_parse(const char *arg, struct block_conf *ret, char *why, size_t why_bytes)
-{
-	char *copy = strdup(arg);
-	int err;
-
-	block_conf_init(ret);
-	err = copy ? parse(copy, ret, why, why_bytes) : -ENOMEM;
-	if (err == -ENOMEM)
-		(void)opt_fail(err, why, why_bytes, "out of memory");
-	if (err)
-		block_conf_fini(ret);
-	free(copy);
-	return err;
-}
-
-int block_conf_finish(struct block_conf *c, char *why, size_t why_bytes)
-{
+	struct block_conf *c = conf;
 	struct stat st;
-	char *real;
+	int err;
 
 	if (!block_conf_name_ok(c->name))
 		return opt_fail(-EINVAL, why, why_bytes,
 				"block '%.80s': a name has 1 to %d printable bytes and no slash", c->name, BLOCK_NAME_MAX);
 	if (!c->path || !*c->path)
 		return opt_fail(-EINVAL, why, why_bytes, "block %s: no path given", c->name);
-	real = realpath(c->path, NULL);
-	if (!real || stat(real, &st)) {
-		int err = opt_fail(-errno, why, why_bytes, "block %s: %s: %s", c->name, c->path, strerror(errno));
-
-		free(real);
-		return err;
-	}
-	free(c->path);
-	c->path = real;
+	err = spec_resolve(&c->path, &st);
+	if (err)
+		return opt_fail(err, why, why_bytes, "block %s: %s: %s", c->name, c->path, strerror(-err));
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
 		return opt_fail(-EINVAL, why, why_bytes, "block %s: %s: neither a file nor a block device", c->name,
 				c->path);
@@ -275,3 +169,19 @@ int block_conf_finish(struct block_conf *c, char *why, size_t why_bytes)
 	}
 	return data_conf_check(&c->data, why, why_bytes);
 }
+
+static void init(void *conf)
+{
+	block_conf_init(conf);
+}
+
+const struct spec_kind block_conf_kind = {
+	.section = "block",
+	.what = "block volume",
+	.named = true,
+	.opts = opts,
+	.nopts = ARRAY_SIZE(opts),
+	.init = init,
+	.finish = finish,
+	SPEC_MEMBERS(struct block_conf),
+};

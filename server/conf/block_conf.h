@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "data_conf.h"
 #include "peers.h"
+#include "spec.h"
 
 #define BLOCK_CONF_USERS_MAX 64
 
@@ -27,7 +28,6 @@ enum block_conf_take_over {
 
 enum { /* struct block_conf.given */
        BLOCK_CONF_GIVEN_RO = 1u << 0,
-       BLOCK_CONF_GIVEN_SECURE = 1u << 1,
        BLOCK_CONF_GIVEN_SHARE = 1u << 2,
        BLOCK_CONF_GIVEN_BLOCK = 1u << 3,
        BLOCK_CONF_GIVEN_TAKE_OVER = 1u << 4,
@@ -59,31 +59,18 @@ void block_conf_init(struct block_conf *c);
 /** block_conf_fini - frees the strings in @c; calling it again is harmless */
 void block_conf_fini(struct block_conf *c);
 
-/** block_conf_option - applies one option of the command line or the file
- * @key: one of block_conf_opts(), or of data_conf_opts()
- * @value: NULL for a bare flag
- *
- * Return: 0; -ENOENT: no such option; -EINVAL; -ENOMEM; -E2BIG. @why has the reason.
- */
-int must_check block_conf_option(struct block_conf *c, const char *key, const char *value, char *why,
-				 size_t why_bytes);
-
-/** block_conf_opts - the table of the options, except those of data_conf_opts(); @ret_n: their number */
-const struct opt *block_conf_opts(size_t *ret_n);
+/** block_conf_kind - for spec.h, with the table of its own options */
+extern const struct spec_kind block_conf_kind;
 
 /** block_conf_parse - parses "NAME=PATH[,option...]"
  * @ret: on success the caller frees it with block_conf_fini()
  *
- * Return: 0, -EINVAL or as block_conf_option(); @why has the reason.
+ * Return: as spec_parse().
  */
-int must_check block_conf_parse(const char *arg, struct block_conf *ret, char *why, size_t why_bytes);
-
-/** block_conf_finish - call after the last option: checks the name, makes the path absolute, and checks that it is a
- * file or a block device
- *
- * Return: 0, -EINVAL, or the errno of accessing it; @why has the reason.
- */
-int must_check block_conf_finish(struct block_conf *c, char *why, size_t why_bytes);
+static inline int must_check block_conf_parse(const char *arg, struct block_conf *ret, char *why, size_t why_bytes)
+{
+	return spec_parse(&block_conf_kind, arg, ret, why, why_bytes);
+}
 
 /** block_conf_name_ok - may a volume, or a holder of one, have this name? 1 to 63 bytes, printable, without a slash */
 bool block_conf_name_ok(const char *name);

@@ -48,28 +48,35 @@ void conf_fini(struct conf *c)
 	c->capture = c->state_dir = NULL;
 }
 
-static int add_export(struct conf *c, const char *value, char *why)
-{
-	int err;
+/* The exports or the volumes of a configuration */
+struct conf_list {
+	char *v;
+	size_t *n, max;
+};
 
-	if (c->nexports == CONF_EXPORTS_MAX)
-		return conf_say(why, "more than %d exports", CONF_EXPORTS_MAX);
-	err = export_conf_parse(value, &c->exports[c->nexports], why, CONF_WHY_BYTES);
-	if (!err)
-		c->nexports++;
-	return err;
+static struct conf_list list_of(struct conf *c, const struct spec_kind *k)
+{
+	if (k == &export_conf_kind)
+		return (struct conf_list){ (char *)c->exports, &c->nexports, CONF_EXPORTS_MAX };
+	return (struct conf_list){ (char *)c->blocks, &c->nblocks, CONF_BLOCKS_MAX };
 }
 
-static int add_block(struct conf *c, const char *value, char *why)
+/* Return: the next element, not initialised; NULL: there are too many, with @why */
+static void *add_element(struct conf *c, const struct spec_kind *k, char *why)
 {
-	int err;
+	struct conf_list l = list_of(c, k);
 
-	if (c->nblocks == CONF_BLOCKS_MAX)
-		return conf_say(why, "more than %d block volumes", CONF_BLOCKS_MAX);
-	err = block_conf_parse(value, &c->blocks[c->nblocks], why, CONF_WHY_BYTES);
-	if (!err)
-		c->nblocks++;
-	return err;
+	if (*l.n < l.max)
+		return l.v + (*l.n)++ * k->bytes;
+	(void)conf_say(why, "more than %zu %ss", l.max, k->what);
+	return NULL;
+}
+
+static int add_spec(struct conf *c, const struct spec_kind *k, const char *value, char *why)
+{
+	void *element = add_element(c, k, why);
+
+	return element ? spec_parse(k, value, element, why, CONF_WHY_BYTES) : -EINVAL;
 }
 
 /* ---- the file ----------------------------------------------------------------------------- */
@@ -80,8 +87,8 @@ struct file_reader {
 	unsigned line;
 	unsigned bad_line; /* 0: none so far */
 	bool in_server;
-	struct export_conf *exp; /* the current [export NAME] section */
-	struct block_conf *block; /* the current [block NAME] section */
+	const struct spec_kind *kind; /* of the section; NULL: another one */
+	void *element;
 	unsigned begin_line;     /* of the section */
 	char *why;
 };
@@ -93,43 +100,29 @@ static void complain(struct file_reader *r, unsigned line, int err)
 		r->bad_line = line;
 }
 
-static int begin_export(struct file_reader *r, const char *name)
+static int begin_spec(struct file_reader *r, const struct spec_kind *k, const char *name)
 {
-	struct conf *c = r->conf;
+	struct conf_list l = list_of(r->conf, k);
 
-	for (size_t i = 0; i < c->nexports; i++) {
-		if (c->exports[i].name && !strcmp(c->exports[i].name, name))
-			return conf_say(r->why, "export %s: there is one already", name);
-	}
-	if (c->nexports == CONF_EXPORTS_MAX)
-		return conf_say(r->why, "more than %d exports", CONF_EXPORTS_MAX);
-	r->exp = &c->exports[c->nexports++];
-	export_conf_init(r->exp);
-	r->exp->name = strdup(name);
-	return r->exp->name ? 0 : conf_say(r->why, "out of memory");
-}
-
-static int begin_block(struct file_reader *r, const char *name)
-{
-	struct conf *c = r->conf;
-
-	if (c->nblocks == CONF_BLOCKS_MAX)
-		return conf_say(r->why, "more than %d block volumes", CONF_BLOCKS_MAX);
-	r->block = &c->blocks[c->nblocks++];
-	block_conf_init(r->block);
-	r->block->line = r->line;
-	r->block->name = strdup(name);
-	return r->block->name ? 0 : conf_say(r->why, "out of memory");
+	for (char *e = l.v; e < l.v + *l.n * k->bytes; e += k->bytes)
+		if (!strcmp(*spec_name(k, e), name))
+			return conf_say(r->why, "%s %s: there is one already", k->section, name);
+	r->element = add_element(r->conf, k, r->why);
+	if (!r->element)
+		return -EINVAL;
+	r->kind = k;
+	k->init(r->element);
+	if (k == &block_conf_kind)
+		((struct block_conf *)r->element)->line = r->line;
+	*spec_name(k, r->element) = strdup(name);
+	return *spec_name(k, r->element) ? 0 : conf_say(r->why, "out of memory");
 }
 
 static void end_section(struct file_reader *r)
 {
-	if (r->exp && !r->bad_line)
-		complain(r, r->begin_line, export_conf_finish(r->exp, r->why, CONF_WHY_BYTES));
-	if (r->block && !r->bad_line)
-		complain(r, r->begin_line, block_conf_finish(r->block, r->why, CONF_WHY_BYTES));
-	r->exp = NULL;
-	r->block = NULL;
+	if (r->kind && !r->bad_line)
+		complain(r, r->begin_line, spec_finish(r->kind, r->element, r->why, CONF_WHY_BYTES));
+	r->kind = NULL;
 }
 
 static char *trim(char *s)
@@ -165,9 +158,9 @@ static int begin_section(struct file_reader *r, char *text)
 	if (r->in_server || r->bad_line)
 		return 0;
 	if (named(name, "export", &name))
-		return begin_export(r, name);
+		return begin_spec(r, &export_conf_kind, name);
 	if (named(name, "block", &name))
-		return begin_block(r, name);
+		return begin_spec(r, &block_conf_kind, name);
 	return conf_say(r->why, "no such section: [%s]; there are [server], [export NAME] and [block NAME]", name);
 }
 
@@ -233,10 +226,8 @@ static int on_key(void *user, const char *section, const char *key, const char *
 
 	if (r->bad_line)
 		return 0;
-	if (r->exp) {
-		err = export_conf_option(r->exp, key, value, r->why, CONF_WHY_BYTES);
-	} else if (r->block) {
-		err = block_conf_option(r->block, key, value, r->why, CONF_WHY_BYTES);
+	if (r->kind) {
+		err = spec_option(r->kind, r->element, key, value, r->why, CONF_WHY_BYTES);
 	} else if (!r->in_server) {
 		err = conf_say(r->why, "'%s' stands in no section", key);
 	} else {
@@ -292,10 +283,10 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 		}
 		switch (o->letter) {
 		case 'e':
-			err = add_export(c, value, why);
+			err = add_spec(c, &export_conf_kind, value, why);
 			break;
 		case 'b':
-			err = add_block(c, value, why);
+			err = add_spec(c, &block_conf_kind, value, why);
 			break;
 		default:
 			err = opt_set(o, c, value, why, CONF_WHY_BYTES);
@@ -316,15 +307,17 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 
 void conf_help(FILE *to)
 {
-	size_t n, data_n, block_n;
-	const struct opt *export = export_opts(&n), *data = data_conf_opts(&data_n), *block = block_conf_opts(&block_n);
+	size_t peers_n, data_n;
+	const struct opt *peers = peers_opts(&peers_n), *data = data_conf_opts(&data_n);
 
 	fputs("usage: leatd [OPTION]... {--export SPEC | --block SPEC}...\n\n", to);
 	opt_help(to, conf_opts, CONF_OPTS, 2, false);
 	fputs("\nOptions of an export; on the command line a bare name is NAME=yes:\n\n", to);
-	opt_help(to, export, n, 2, true);
+	opt_help(to, export_conf_kind.opts, export_conf_kind.nopts, 2, true);
 	fputs("\nOptions of a block volume:\n\n", to);
-	opt_help(to, block, block_n, 2, true);
+	opt_help(to, block_conf_kind.opts, block_conf_kind.nopts, 2, true);
+	fputs("\nOptions of both, for who may use it:\n\n", to);
+	opt_help(to, peers, peers_n, 2, true);
 	fputs("\nOptions of both, for how data travels; a block volume has read=direct and write=direct:\n\n", to);
 	opt_help(to, data, data_n, 2, true);
 	fputs("\nSizes take K, M, G and T, times ns, us, ms and s.\n", to);

@@ -24,9 +24,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/opt.h"
-#include "spec.h"
-
 void export_conf_fini(struct export_conf *c)
 {
 	free(c->name);
@@ -34,33 +31,8 @@ void export_conf_fini(struct export_conf *c)
 	c->name = c->path = NULL;
 }
 
-/* Adds one address or network, or several separated by commas or blanks. */
-static int add_clients(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
-{
-	struct export_conf *c = to;
+#define FLAG(...) SPEC_FLAG(struct export_conf, __VA_ARGS__)
 
-	(void)o;
-	return peers_add(&c->peers, value, "clients", why, why_bytes);
-}
-
-static int set_path(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
-{
-	struct export_conf *c = to;
-
-	(void)o;
-	if (c->path)
-		return opt_fail(-EINVAL, why, why_bytes, "path: there is one already, %s", c->path);
-	c->path = strdup(value ? value : "");
-	return c->path ? 0 : -ENOMEM;
-}
-
-#define FLAG(name_, preset_, help_, member, yes, no, bit)                                                  \
-	{                                                                                                  \
-		.name = name_, .preset = preset_, .help = help_, .type = OPT_FLAG, .min = no, .max = yes,  \
-		.given = bit, OPT_AT(struct export_conf, member),                                          \
-	}
-
-/* Two options with one bit have one member: the second one may not contradict the first. */
 static const struct opt opts[] = {
 	FLAG("ro", NULL, "clients may change nothing", ro, 1, 0, EXPORT_GIVEN_RO),
 	FLAG("rw", "yes", "clients may change files", ro, 0, 1, EXPORT_GIVEN_RO),
@@ -72,121 +44,33 @@ static const struct opt opts[] = {
 	     EXPORT_GIVEN_SQUASH),
 	FLAG("all_squash", NULL, "all requests run as the anonymous user", squash, EXPORT_SQUASH_ALL,
 	     EXPORT_SQUASH_ROOT, EXPORT_GIVEN_SQUASH),
-	FLAG("secure", NULL, "over TCP only from ports below 1024 (default if run by root)", peers.secure, 1, 0,
-	     EXPORT_GIVEN_SECURE),
-	FLAG("insecure", NULL, "from any port (default if not run by root)", peers.secure, 0, 1, EXPORT_GIVEN_SECURE),
 	{ "anonuid", "N", OPT_STR(EXPORT_ANON_ID), "the anonymous user", NULL, OPT_NUMBER, 0, OPT_AT(struct export_conf, anonuid),
 	  .max = UINT32_MAX - 1, .given = EXPORT_GIVEN_ANONUID }, /* (uint32_t)-1: "unchanged" to chown(), setfsuid() */
 	{ "anongid", "N", OPT_STR(EXPORT_ANON_ID), "the anonymous group", NULL, OPT_NUMBER, 0, OPT_AT(struct export_conf, anongid),
 	  .max = UINT32_MAX - 1, .given = EXPORT_GIVEN_ANONGID },
-	{ "clients", "CIDR", NULL, "networks that may use it, several with commas; without it this host only", NULL,
-	  OPT_OTHER, .set = add_clients },
-	{ "path", "DIR", NULL, NULL, NULL, OPT_OTHER, .set = set_path }, /* a key of the file only */
 };
 
-/* If leatd runs as root, the ids that callers claim are used, so only reserved ports are accepted. Otherwise these
- * ids are not used, and the clients are ordinary users like leatd's own: requiring a port reserved for
- * root would exclude them. */
 void export_conf_init(struct export_conf *c)
 {
 	memset(c, 0, sizeof(*c));
 	opt_init(opts, ARRAY_SIZE(opts), c);
-	c->peers.secure = geteuid() == 0;
+	peers_init(&c->peers);
 	data_conf_init(&c->data);
 }
 
-static int unknown_option(const char *key, char *why, size_t why_bytes)
+static int finish(void *conf, char *why, size_t why_bytes)
 {
-	char hint[OPT_HINT_BYTES] = "";
-	size_t n;
-	const struct opt *data_opts = data_conf_opts(&n);
-
-	opt_hint(opts, ARRAY_SIZE(opts), key, hint);
-	opt_hint(data_opts, n, key, hint);
-	return opt_fail(-ENOENT, why, why_bytes, "no such export option: '%s'%s", key, hint);
-}
-
-int export_conf_option(struct export_conf *c, const char *key, const char *value, char *why,
-		       size_t why_bytes)
-{
-	const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), key);
-	int err = o ? opt_set_once(o, c, &c->given, value, why, why_bytes)
-		    : data_conf_option(&c->data, key, value, why, why_bytes);
-
-	return err == -ENOENT ? unknown_option(key, why, why_bytes) : err;
-}
-
-const struct opt *export_opts(size_t *ret_n)
-{
-	*ret_n = ARRAY_SIZE(opts);
-	return opts;
-}
-
-/* On the command line the directory is no option. */
-static int set_option(void *to, const char *key, const char *value, char *why, size_t why_bytes)
-{
-	if (!strcmp(key, "path"))
-		return opt_fail(-ENOENT, why, why_bytes, "no such export option: 'path'");
-	return export_conf_option(to, key, value, why, why_bytes);
-}
-
-int export_conf_parse(const char *arg, struct export_conf *ret, char *why, size_t why_bytes)
-{
-	struct export_conf c;
-	char *copy = strdup(arg), *dir = copy, *comma, *eq;
-	int err = -ENOMEM;
-
-	export_conf_init(&c);
-	if (!copy)
-		goto fail;
-	comma = strchr(copy, ',');
-	if (comma)
-		*comma++ = '\0';
-	eq = strchr(copy, '=');
-	if (eq) {
-		*eq = '\0';
-		dir = eq + 1;
-		c.name = strdup(copy);
-		if (!c.name)
-			goto fail;
-	}
-	err = export_conf_option(&c, "path", dir, why, why_bytes);
-	if (!err)
-		err = spec_options(comma, set_option, &c, why, why_bytes);
-	if (!err)
-		err = export_conf_finish(&c, why, why_bytes);
-	if (err)
-		goto fail;
-	free(copy);
-	*ret = c;
-	return 0;
-
-fail:
-	if (err == -ENOMEM)
-		(void)opt_fail(err, why, why_bytes, "out of memory");
-	export_conf_fini(&c);
-	free(copy);
-	return err;
-}
-
-int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
-{
+	struct export_conf *c = conf;
 	struct stat st;
-	char *real;
 	size_t n;
+	int err;
 
 	if (!c->path || !*c->path)
 		return opt_fail(-EINVAL, why, why_bytes, "export%s%s: no directory given", c->name ? " " : "",
 				c->name ? c->name : "");
-	real = realpath(c->path, NULL);
-	if (!real || stat(real, &st)) {
-		int err = opt_fail(-errno, why, why_bytes, "%s: %s", c->path, strerror(errno));
-
-		free(real);
-		return err;
-	}
-	free(c->path);
-	c->path = real;
+	err = spec_resolve(&c->path, &st);
+	if (err)
+		return opt_fail(err, why, why_bytes, "%s: %s", c->path, strerror(-err));
 	if (!S_ISDIR(st.st_mode))
 		return opt_fail(-ENOTDIR, why, why_bytes, "%s: not a directory", c->path);
 	if (!c->name) {
@@ -202,6 +86,21 @@ int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
 				c->name, EXPORT_NAME_MAX);
 	return data_conf_check(&c->data, why, why_bytes);
 }
+
+static void init(void *conf)
+{
+	export_conf_init(conf);
+}
+
+const struct spec_kind export_conf_kind = {
+	.section = "export",
+	.what = "export",
+	.opts = opts,
+	.nopts = ARRAY_SIZE(opts),
+	.init = init,
+	.finish = finish,
+	SPEC_MEMBERS(struct export_conf),
+};
 
 /* FNV-1a: not secret, but it gives the same number at every start */
 static uint32_t mix(uint32_t h, const void *data, size_t n)

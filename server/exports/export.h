@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "peers.h"
+#include "spec.h"
 #include "volume.h"
 
 struct dir_watch;
@@ -31,7 +32,6 @@ enum { /* struct export_conf.given */
        EXPORT_GIVEN_SQUASH = 1u << 1,
        EXPORT_GIVEN_ANONUID = 1u << 2,
        EXPORT_GIVEN_ANONGID = 1u << 3,
-       EXPORT_GIVEN_SECURE = 1u << 4,
        EXPORT_GIVEN_ASYNC = 1u << 7,
 };
 
@@ -76,33 +76,18 @@ void export_conf_init(struct export_conf *c);
 /** export_conf_fini - frees the strings in @c; calling it again is harmless */
 void export_conf_fini(struct export_conf *c);
 
-/** export_conf_option - applies one option of the command line or the file
- * @key: "path", one of export_opts(), or of data_conf_opts()
- * @value: NULL for a bare flag
- * @why: receives a text on failure
- *
- * Return: 0, -ENOENT (no such option), -EINVAL (also: contradicts an earlier one), -ENOMEM, -E2BIG (too many
- * networks).
- */
-int must_check export_conf_option(struct export_conf *c, const char *key, const char *value,
-				  char *why, size_t why_bytes);
-
-/** export_opts - the table of the options, except those of data_conf_opts(); @ret_n: their number */
-const struct opt *export_opts(size_t *ret_n);
+/** export_conf_kind - for spec.h, with the table of its own options */
+extern const struct spec_kind export_conf_kind;
 
 /** export_conf_parse - parses "DIR[,option...]" or "/NAME=DIR[,option...]"
  * @ret: on success the caller frees it with export_conf_fini()
  *
- * Return: 0, -EINVAL or as export_conf_option(); @why has the reason.
+ * Return: as spec_parse().
  */
-int must_check export_conf_parse(const char *arg, struct export_conf *ret, char *why,
-				 size_t why_bytes);
-
-/** export_conf_finish - call after the last option: makes name and path absolute and checks them
- *
- * Return: 0, -EINVAL, or the errno of accessing the directory; @why has the reason.
- */
-int must_check export_conf_finish(struct export_conf *c, char *why, size_t why_bytes);
+static inline int must_check export_conf_parse(const char *arg, struct export_conf *ret, char *why, size_t why_bytes)
+{
+	return spec_parse(&export_conf_kind, arg, ret, why, why_bytes);
+}
 
 /** export_table_open - opens the directories
  *

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/opt.h"
 
@@ -75,6 +76,41 @@ int peers_add(struct peers *p, const char *value, const char *key, char *why, si
 	if (!err && p->n == before)
 		err = opt_fail(-EINVAL, why, why_bytes, "%s: no address or network given", key);
 	return err;
+}
+
+static int add_clients(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
+{
+	return peers_add(to, value, o->name, why, why_bytes);
+}
+
+#define GIVEN_SECURE 1u
+
+static const struct opt opts[] = {
+	{ "secure", NULL, NULL, "over TCP only from ports below 1024 (default if run by root)", NULL, OPT_FLAG, 0,
+	  OPT_AT(struct peers, secure), .max = true, .given = GIVEN_SECURE },
+	{ "insecure", NULL, NULL, "from any port (default if not run by root)", NULL, OPT_FLAG, 0,
+	  OPT_AT(struct peers, secure), .min = true, .given = GIVEN_SECURE },
+	{ "clients", "CIDR", NULL, "networks that may use it, several with commas; without it this host only", NULL,
+	  OPT_OTHER, .set = add_clients },
+};
+
+void peers_init(struct peers *p)
+{
+	memset(p, 0, sizeof(*p));
+	p->secure = geteuid() == 0;
+}
+
+int peers_option(struct peers *p, const char *key, const char *value, char *why, size_t why_bytes)
+{
+	const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), key);
+
+	return o ? opt_set_once(o, p, &p->given, value, why, why_bytes) : -ENOENT;
+}
+
+const struct opt *peers_opts(size_t *ret_n)
+{
+	*ret_n = ARRAY_SIZE(opts);
+	return opts;
 }
 
 bool peers_same(const struct peers *a, const struct peers *b)

@@ -27,6 +27,7 @@ struct peer_net {
 /* Plain data of a configuration. */
 struct peers {
 	bool secure; /* over TCP only from a reserved port */
+	unsigned given; /* by options; for peers_option() */
 	struct peer_net nets[PEERS_MAX];
 	size_t n; /* 0: this host only */
 };
@@ -36,6 +37,22 @@ struct peers {
  * Return: 0, -EINVAL.
  */
 int must_check peer_net_parse(const char *text, struct peer_net *ret);
+
+/** peers_init - sets the defaults: this host only; only reserved ports if leatd runs as root
+ *
+ * As root leatd uses the ids that callers claim. Otherwise it does not, and the clients are ordinary users like leatd's
+ * own: requiring a port reserved for root would exclude them.
+ */
+void peers_init(struct peers *p);
+
+/** peers_option - applies one option of an export or a volume
+ *
+ * Return: 0; -ENOENT: it is none of peers_opts(); -EINVAL, -E2BIG, with @why; -ENOMEM.
+ */
+int must_check peers_option(struct peers *p, const char *key, const char *value, char *why, size_t why_bytes);
+
+/** peers_opts - the table of these options; @ret_n: their number */
+const struct opt *peers_opts(size_t *ret_n);
 
 /** peers_add - adds networks, separated by commas or blanks
  * @value: may be NULL

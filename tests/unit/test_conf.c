@@ -350,7 +350,7 @@ static void file_refused(void **state)
 		{ "[server]\n[block x]\npath = /nonexistent\n", 2, "/nonexistent" },
 		{ "[block x/y]\npath = /etc/passwd\n", 1, "no slash" },
 		{ "[block " HUNDRED "]\npath = /etc/passwd\n", 1, "1 to 63 printable bytes" },
-		{ "[block x]\npath = /etc/passwd\nshiny = yes\n", 3, "no such option of a block volume: 'shiny'" },
+		{ "[block x]\npath = /etc/passwd\nshiny = yes\n", 3, "no such block volume option: 'shiny'" },
 		{ "[block x]\npath = /etc/passwd\nblok = 512\n", 3, "(did you mean \"block\"?)" },
 		{ "[block x]\npath = /etc/passwd\nblock = 1024\n", 3, "block=1024: must be 512 or 4096" },
 		{ "[block x]\npath = /etc/passwd\nshare = some\n", 3, "share=some: must be exclusive or shared" },

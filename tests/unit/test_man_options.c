@@ -93,10 +93,12 @@ static void leatd_8(void **state)
 
 static void leatd_conf_5(void **state)
 {
-	const struct opt *(*const tables[])(size_t *) = { export_opts, block_conf_opts, data_conf_opts, store_spec_opts };
+	const struct opt *(*const tables[])(size_t *) = { peers_opts, data_conf_opts, store_spec_opts };
 	size_t n;
 
 	(void)state;
+	look_for("leatd.conf.5", export_conf_kind.opts, export_conf_kind.nopts, "");
+	look_for("leatd.conf.5", block_conf_kind.opts, block_conf_kind.nopts, "");
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		const struct opt *v = tables[i](&n);
 
