@@ -118,7 +118,7 @@ void block_conf_init(struct block_conf *c)
 	c->block = 512;
 	peers_init(&c->peers);
 	data_conf_init(&c->data);
-	/* Who may write to a volume decides what is in it. A change meanwhile gives a block that the client could have
+	/* Its clients may write any bytes to it. A change meanwhile gives a block that the client could have
 	 * written. */
 	c->data.trust_clients = true;
 	/* the user of a volume has a cache of its own */
