@@ -134,6 +134,13 @@ define archive
 $(call say,AR,$@)$(AR) rcs $@ $(filter %.o,$^)
 endef
 
+# A library for others: one object, in which only what the public headers name is still global.
+one_object = $(O)/$(basename $(@F))-all.o
+define public_archive
+$(call say,AR,$@)rm -f $@ && $(CC) -nostdlib -r $^ -o $(one_object) && \
+	$(OBJCOPY) --localize-hidden $(one_object) && $(AR) rcs $@ $(one_object)
+endef
+
 # ---- goals ---------------------------------------------------------------------------------------
 
 .PHONY: help deps clean distclean

@@ -29,8 +29,7 @@ $(B)/libleat.so: $(CLIENT_OBJS) $(OPT_OBJ) $(O)/libxdr.a $(B)/librpcrdma.so incl
 	$(Q)ln -sf $(@F) $@.$(SOVERSION)
 
 $(B)/libleat.a: $(CLIENT_OBJS) $(OPT_OBJ) $(XDR_OBJS)
-	$(call say,AR,$@)rm -f $@ && $(CC) -nostdlib -r $^ -o $(O)/leat-all.o && \
-		$(OBJCOPY) --localize-hidden $(O)/leat-all.o && $(AR) rcs $@ $(O)/leat-all.o
+	$(public_archive)
 
 $(OUT)/leat: $(TOOLS_OBJS) $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
 	$(call say,LD,$@)$(LINK) -pie $^ $(RPCRDMA_LIBS) -o $@

@@ -18,7 +18,5 @@ $(B)/librpcrdma.so: $(RPCRDMA_OBJS) rpcrdma/rpcrdma.map
 		-Wl,--version-script=rpcrdma/rpcrdma.map $(RPCRDMA_OBJS) $(RPCRDMA_LIBS) -o $@
 	$(Q)ln -sf $(@F) $@.$(SOVERSION)
 
-# For others: one object, in which only what the public header names is still global.
 $(B)/librpcrdma.a: $(RPCRDMA_OBJS)
-	$(call say,AR,$@)rm -f $@ && $(CC) -nostdlib -r $^ -o $(O)/rpcrdma-all.o && \
-		$(OBJCOPY) --localize-hidden $(O)/rpcrdma-all.o && $(AR) rcs $@ $(O)/rpcrdma-all.o
+	$(public_archive)

@@ -17,8 +17,7 @@ $(B)/librpcrdma_tirpc.so: $(HANDLE_OBJS) $(B)/librpcrdma.so tirpc/tirpc.map
 	$(Q)ln -sf $(@F) $@.$(SOVERSION)
 
 $(B)/librpcrdma_tirpc.a: $(HANDLE_OBJS)
-	$(call say,AR,$@)rm -f $@ && $(CC) -nostdlib -r $^ -o $(O)/tirpc-all.o && \
-		$(OBJCOPY) --localize-hidden $(O)/tirpc-all.o && $(AR) rcs $@ $(O)/tirpc-all.o
+	$(public_archive)
 
 # ---- rpcrdma-run and the library that it preloads ------------------------------------------------------------------
 
