@@ -316,9 +316,10 @@ void conf_help(FILE *to)
 	opt_help(to, export_conf_kind.opts, export_conf_kind.nopts, 2, true);
 	fputs("\nOptions of a block volume:\n\n", to);
 	opt_help(to, block_conf_kind.opts, block_conf_kind.nopts, 2, true);
-	fputs("\nOptions of both, for who may use it:\n\n", to);
+	fputs("\nOptions of both, which clients may use it:\n\n", to);
 	opt_help(to, peers, peers_n, 2, true);
-	fputs("\nOptions of both, for how data travels; a block volume has read=direct and write=direct:\n\n", to);
+	fputs("\nOptions of both, for how data travels; a block volume has read=direct, write=direct\n"
+	      "and trust_clients=yes:\n\n", to);
 	opt_help(to, data, data_n, 2, true);
 	fputs("\nSizes take K, M, G and T, times ns, us, ms and s.\n", to);
 }
