@@ -333,6 +333,12 @@ int leat_block_detach(struct leat_block *b)
 
 /* ---- fencing by hand ---- */
 
+/* The next user may have taken it over already. */
+static void left(struct lt_op *op, int err)
+{
+	lt_op_finish(op, err == -ESTALE ? 0 : err);
+}
+
 static void took_over(struct lt_op *op, int err)
 {
 	if (err) {
@@ -345,7 +351,7 @@ static void took_over(struct lt_op *op, int err)
 	if (err)
 		lt_op_finish(op, err);
 	else
-		lt_op_call_block(op, BLOCKPROC_DETACH, &op->args.block_at.at.lane, detached);
+		lt_op_call_block(op, BLOCKPROC_DETACH, &op->args.block_at.at.lane, left);
 }
 
 static void take_over_start(struct lt_op *op, int err)

@@ -1126,6 +1126,29 @@ static void take_over_by_hand(void **state)
 	detach(look);
 }
 
+static void take_next(struct fake_volume *r, uint32_t proc, const void *args, void *res)
+{
+	(void)args;
+	(void)res;
+	if (proc == BLOCKPROC_ATTACH)
+		r->generation++; /* of the next holder */
+}
+
+/* Another client takes the volume before the one that took it over by hand has left it. */
+static void taken_meanwhile(void **state)
+{
+	struct leat_block *b = attach(rig.local_url, "holder=old", 0);
+	struct leat_block *look = attach(rig.local_url, NULL, LEAT_BLOCK_LOOK);
+
+	(void)state;
+	SET(odd, take_next);
+	assert_int_equal(leat_block_take_over(look, "old"), 0);
+	assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_DETACH), 1);
+	SET(odd, NULL);
+	assert_int_equal(leat_block_detach(b), -ESTALE);
+	detach(look);
+}
+
 /* ---- sessions, threads, processes ---- */
 
 static void one_session(void **state)
@@ -1242,7 +1265,8 @@ int main(void)
 		TEST(impossible_descriptions), TEST(endless_lists), TEST(short_reads), TEST(reads_in_steps), TEST(half_done), TEST(impossible_extents),
 		TEST(lists), TEST(extents), TEST(long_ranges), TEST(put_off), TEST(info_is_put_off),
 		TEST(cancelled), TEST(interrupted),
-		TEST(detach_in_time), TEST(gives_up), TEST(fenced), TEST(take_over_by_hand), TEST(one_session), TEST(service_thread),
+		TEST(detach_in_time), TEST(gives_up), TEST(fenced), TEST(take_over_by_hand), TEST(taken_meanwhile),
+		TEST(one_session), TEST(service_thread),
 		TEST(in_a_callback), TEST(forked),
 	};
 
