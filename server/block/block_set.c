@@ -217,7 +217,10 @@ static void explain(const struct block_conf *c, int err, const char *reason, cha
 
 	if (c->line)
 		(void)snprintf(line, sizeof(line), " (line %u)", c->line);
-	(void)opt_fail(err, why, why_bytes, "block %s%s: %s", c->name, line, *reason ? reason : strerror(-err));
+	if (*reason)
+		(void)opt_fail(err, why, why_bytes, "block %s%s: %s", c->name, line, reason);
+	else
+		(void)opt_fail(err, why, why_bytes, "block %s%s: %s: %s", c->name, line, c->path, strerror(-err));
 }
 
 /* Keeps holders out of a volume that has none. Return: false: it has one, which @buf describes */

@@ -92,6 +92,9 @@ static int set_block(const struct opt *o, void *to, const char *value, char *why
 
 	if (!value || !opt_parse_size(value, &n) || (n != 512 && n != 4096))
 		return opt_refuse(o, value ? value : "", why, why_bytes);
+	if (c->given & BLOCK_CONF_GIVEN_BLOCK && c->block != n)
+		return opt_fail(-EINVAL, why, why_bytes, "%s: contradicts an option before it", o->name);
+	c->given |= BLOCK_CONF_GIVEN_BLOCK;
 	c->block = (uint32_t)n;
 	return 0;
 }
@@ -152,6 +155,8 @@ static int finish(void *conf, char *why, size_t why_bytes)
 	struct stat st;
 	int err;
 
+	if (!strcmp(c->name, ".") || !strcmp(c->name, ".."))
+		return opt_fail(-EINVAL, why, why_bytes, "block '%s': no name: programs remove it from URLs", c->name);
 	if (!block_conf_name_ok(c->name))
 		return opt_fail(-EINVAL, why, why_bytes,
 				"block '%.80s': a name has 1 to %d printable bytes and no slash", c->name, BLOCK_NAME_MAX);
@@ -163,6 +168,11 @@ static int finish(void *conf, char *why, size_t why_bytes)
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
 		return opt_fail(-EINVAL, why, why_bytes, "block %s: %s: neither a file nor a block device", c->name,
 				c->path);
+	if (S_ISREG(st.st_mode) && st.st_size < (off_t)c->block)
+		return opt_fail(-EINVAL, why, why_bytes, "block %s: %s: smaller than a block; truncate(1) can make it larger",
+				c->name, c->path);
+	c->dev = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
+	c->ino = S_ISBLK(st.st_mode) ? 0 : st.st_ino;
 	if (c->data.store.kind != STORE_KIND_FILE && !(c->data.given & (DATA_GIVEN_READ | DATA_GIVEN_WRITE))) {
 		c->data.read = DATA_READ_CACHED;
 		c->data.write = DATA_WRITE_CACHED;

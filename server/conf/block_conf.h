@@ -37,6 +37,7 @@ enum { /* struct block_conf.given */
 struct block_conf {
 	char *name;
 	char *path;	/* absolute: of the file or device */
+	uint64_t dev, ino; /* of the file; of a device its number, and 0 */
 	unsigned line;	/* of its section in the file; 0: command line */
 	unsigned given; /* options set so far, to detect contradictions */
 	bool ro;

@@ -386,6 +386,15 @@ static bool is_reachable(const struct rpcrdma_addr *addr)
 	return reachable;
 }
 
+static int say_same(const struct block_conf *a, const struct block_conf *b, char why[CONF_WHY_BYTES])
+{
+	char line[24] = "";
+
+	if (b->line)
+		(void)snprintf(line, sizeof(line), " (line %u)", b->line);
+	return conf_say(why, "block %s and block %s%s are the same, %s", a->name, b->name, line, b->path);
+}
+
 int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 {
 	char url[300];
@@ -407,9 +416,8 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 		for (size_t k = 0; k < i; k++) {
 			if (!strcmp(c->blocks[i].name, c->blocks[k].name))
 				return conf_say(why, "block %s: there is one already", c->blocks[i].name);
-			if (!strcmp(c->blocks[i].path, c->blocks[k].path))
-				return conf_say(why, "block %s and block %s are the same, %s", c->blocks[k].name,
-						c->blocks[i].name, c->blocks[i].path);
+			if (c->blocks[i].dev == c->blocks[k].dev && c->blocks[i].ino == c->blocks[k].ino)
+				return say_same(&c->blocks[k], &c->blocks[i], why);
 		}
 	}
 	for (size_t i = 0; i < c->nlisten; i++) {

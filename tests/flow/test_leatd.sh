@@ -175,6 +175,10 @@ if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$L
 	chmod 600 "$work/mine/f"
 	url=local://$work/mine/sock/x/f
 	as=$user
+	head -c 512 /dev/zero >"$work/volume" # of root
+	chmod 644 "$work/volume"
+	refuses 1 "^leatd: block a: $work/volume: Permission denied" --state-dir "$work/mine/state" --block "a=$work/volume"
+	rm -r "$work/mine/state"
 	start --state-dir "$work/mine/state" --export "/x=$work/mine" --listen "local://$work/mine/sock" \
 		--listen tcp://127.0.0.1:0
 	[ "$(mode "$work/mine/sock")" = 600 ] || fail "mode of the socket: $(mode "$work/mine/sock")"

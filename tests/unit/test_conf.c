@@ -239,14 +239,47 @@ static void file(void **state)
 	assert_int_equal(c->conf.listen[0].port, 2);
 }
 
+static void make_volume(struct ctx *c, const char *name, off_t bytes)
+{
+	char path[256];
+
+	tmp_dir_write(&c->dir, name, "x");
+	snprintf(path, sizeof(path), "%s/%s", c->dir.path, name);
+	assert_int_equal(truncate(path, bytes), 0);
+}
+
+/* One file has one volume, by whatever name. */
+static void volumes_of_one_file(void **state)
+{
+	struct ctx *c = *state;
+	char file[256], other[256], text[1024];
+
+	make_volume(c, "vol", 512);
+	make_volume(c, "small", 511);
+	snprintf(file, sizeof(file), "%s/vol", c->dir.path);
+	snprintf(other, sizeof(other), "%s/link", c->dir.path);
+	for (int hard = 0; hard <= 1; hard++) {
+		assert_int_equal(hard ? link(file, other) : symlink(file, other), 0);
+		snprintf(text, sizeof(text), "[block one]\npath = %s\n\n[block two]\npath = %s\n", file, other);
+		tmp_dir_write(&c->dir, "conf", text);
+		assert_int_equal(args(c, "-c %s/conf", c->dir.path), CONF_BAD);
+		assert_non_null(strstr(c->why, "block one and block two (line 4) are the same, "));
+		assert_int_equal(unlink(other), 0);
+	}
+	assert_int_equal(args(c, "--block x=%s/small", c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "small: smaller than a block; truncate(1)"));
+	assert_int_equal(args(c, "--block x=%s/vol,block=4K", c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "smaller than a block"));
+}
+
 static void volumes(void **state)
 {
 	struct ctx *c = *state;
 	const struct block_conf *b = c->conf.blocks;
 	char text[1024];
 
-	tmp_dir_write(&c->dir, "vol", "x");
-	tmp_dir_write(&c->dir, "other", "x");
+	make_volume(c, "vol", 4096);
+	make_volume(c, "other", 512);
 	snprintf(text, sizeof(text),
 		 "[block one]\npath = %s/vol\nro = yes\nshare = shared\nblock = 4K\nusers = me root:77\n"
 		 "take_over = 10.1.0.0/16, 10.2.0.0/16\nclients = 10.0.0.0/8\ninsecure = yes\noverlap = streams\n",
@@ -353,6 +386,9 @@ static void file_refused(void **state)
 		{ "[block x]\npath = /etc/passwd\nshiny = yes\n", 3, "no such block volume option: 'shiny'" },
 		{ "[block x]\npath = /etc/passwd\nblok = 512\n", 3, "(did you mean \"block\"?)" },
 		{ "[block x]\npath = /etc/passwd\nblock = 1024\n", 3, "block=1024: must be 512 or 4096" },
+		{ "[block x]\npath = /etc/passwd\nblock = 512\nblock = 4096\n", 4, "block: contradicts" },
+		{ "[block x]\npath = /etc/passwd\n\n[block x]\npath = /etc/group\n", 4, "block x: there is one already" },
+		{ "[block ..]\npath = /etc/passwd\n", 1, "block '..': no name" },
 		{ "[block x]\npath = /etc/passwd\nshare = some\n", 3, "share=some: must be exclusive or shared" },
 		{ "[block x]\npath = /etc/passwd\ntake_over = some\n", 3, "take_over=some: must be yes, no, or networks" },
 		{ "[block x]\npath = /etc/passwd\ntake_over = no\ntake_over = 10.0.0.1\n", 4,
@@ -386,6 +422,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(others_need_clients, setup, teardown),
 		cmocka_unit_test_setup_teardown(file, setup, teardown),
 		cmocka_unit_test_setup_teardown(volumes, setup, teardown),
+		cmocka_unit_test_setup_teardown(volumes_of_one_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(file_refused, setup, teardown),
 	};
 
