@@ -137,7 +137,11 @@ static int check_place(const struct req *r, struct block_attachment **ret_out)
 		return -ENOENT;
 	if (me && block_is_older(me, &args->lane, block_peer(r->conn)->conn))
 		return -ECONNABORTED;
-	if (block_was_seen(v, &args->lane))
+	if (block_is_forgotten(v, &args->lane, block_peer(r->conn)->conn)) {
+		block_count(r->reactor, block_old_lanes);
+		return -EAGAIN;
+	}
+	if (block_was_seen(v, &args->lane, block_peer(r->conn)->conn))
 		return -ECONNABORTED;
 	if (call->entry->conf.ro && !(args->flags & BLOCK_RDONLY))
 		return -EROFS;
@@ -545,7 +549,7 @@ static enum prog_begin first_detach(struct req *r)
 		err = -ECONNABORTED;
 	else if (v->attaching)
 		err = call->attach.timed_out ? -ETIMEDOUT : -EINPROGRESS;
-	else if (block_was_seen(v, lane))
+	else if (block_was_seen(v, lane, block_peer(r->conn)->conn))
 		err = -ECONNABORTED;
 	if (err == -EINPROGRESS) {
 		(void)wait(call);

@@ -8,6 +8,9 @@
  *            been here, nothing begins that was sent before. A newer connection closes the older one, and its calls
  *            wait until the changes that came by the older one have ended: a retransmitted call may exist twice, but
  *            no copy reaches the disk after a newer call of its lane has begun.
+ *            An ATTACH has no attachment yet, so each volume remembers the lanes by which the last ones came. If it has
+ *            forgotten connections that are newer than that of an ATTACH, and does not know the lane, it closes the connection:
+ *            many lanes of one client cost others a connection, but no late copy is executed.
  *            A holder is silent when no connection of its lanes is up.
  * Memory:    A connection keeps a list of the lanes that it serves, so that they learn of its end.
  * Threads:   Reactors; the volume's lock. A connection's list belongs to its reactor, and to block_conn_end() afterwards.
@@ -33,6 +36,7 @@ struct lane_ref {
 
 struct block_conn {
 	atomic_uint refs;
+	uint64_t serial;	   /* connections are numbered in the order in which they were accepted */
 	struct reactor *reactor;   /* NULL: no call yet */
 	struct rpcrdma_conn *conn;
 	bool ended;		   /* the reactor's */
@@ -46,10 +50,13 @@ struct block_conn {
 
 struct block_conn *block_conn_new(void)
 {
+	static _Atomic uint64_t serials;
 	struct block_conn *c = calloc(1, sizeof(*c));
 
-	if (c)
-		atomic_init(&c->refs, 1);
+	if (!c)
+		return NULL;
+	atomic_init(&c->refs, 1);
+	c->serial = atomic_fetch_add(&serials, 1) + 1;
 	return c;
 }
 
@@ -187,20 +194,41 @@ bool block_is_older(const struct block_attachment *a, const block_lane *lane, co
 	       (lane->incarnation < l->incarnation || (lane->incarnation == l->incarnation && l->conn != conn));
 }
 
-bool block_was_seen(struct block_volume *v, const block_lane *lane)
+/* Return: its place in volume->seen; BLOCK_SEEN_MAX: none */
+static unsigned find_seen(const struct block_volume *v, const block_lane *lane)
 {
-	for (unsigned i = 0; i < BLOCK_SEEN_MAX; i++) {
-		block_lane *l = &v->seen[i];
+	unsigned i = 0;
 
-		if (!l->incarnation || l->instance != lane->instance || l->slot != lane->slot)
-			continue;
-		if (lane->incarnation < l->incarnation)
-			return true;
-		l->incarnation = lane->incarnation;
-		return false;
+	while (i < BLOCK_SEEN_MAX && (!v->seen[i].lane.incarnation || v->seen[i].lane.instance != lane->instance ||
+				      v->seen[i].lane.slot != lane->slot))
+		i++;
+	return i;
+}
+
+bool block_was_seen(struct block_volume *v, const block_lane *lane, const struct block_conn *conn)
+{
+	unsigned i = find_seen(v, lane);
+
+	if (i < BLOCK_SEEN_MAX && lane->incarnation < v->seen[i].lane.incarnation)
+		return true;
+	if (i == BLOCK_SEEN_MAX) {
+		i = v->seen_next++ % BLOCK_SEEN_MAX;
+		v->forgotten = MAX(v->forgotten, v->seen[i].serial);
+		v->seen[i].serial = 0;
 	}
-	v->seen[v->seen_next++ % BLOCK_SEEN_MAX] = *lane;
+	v->seen[i].lane = *lane;
+	v->seen[i].serial = MAX(v->seen[i].serial, conn->serial);
 	return false;
+}
+
+/* A client opens a connection of a lane after the older one. So what was forgotten by a newer connection of the lane than
+ * @conn has a greater number. */
+bool block_is_forgotten(const struct block_volume *v, const block_lane *lane, struct block_conn *conn)
+{
+	if (conn->serial >= v->forgotten || find_seen(v, lane) < BLOCK_SEEN_MAX)
+		return false;
+	close_older(conn);
+	return true;
 }
 
 /* Return: 0, and @pass is filled in; -EINPROGRESS; -ECONNABORTED; -ENOBUFS: @conn has no room for the lane */

@@ -52,7 +52,11 @@ bool block_is_older(const struct block_attachment *a, const block_lane *lane, co
 
 /** block_was_seen - has an ATTACH or DETACH come by a newer connection of this lane? Else it is noted as the newest. So a
  * late copy of an ATTACH is not executed either, when its attachment has ended already. Under the lock. */
-bool block_was_seen(struct block_volume *v, const block_lane *lane);
+bool block_was_seen(struct block_volume *v, const block_lane *lane, const struct block_conn *conn);
+
+/** block_is_forgotten - may an ATTACH have come by a newer connection of this lane, which has been forgotten since? Then
+ * the connection is closed: the call will come again by a new one, unless it is a late copy. Under the lock. */
+bool block_is_forgotten(const struct block_volume *v, const block_lane *lane, struct block_conn *conn);
 
 /* ---- connections ---- */
 

@@ -39,7 +39,7 @@ struct block_server {
  *   block_bad_handles  calls with a handle that this server has not given
  *   block_gone         calls with a handle of a volume that is no longer served
  *   block_fenced       calls of an attachment that has ended
- *   block_old_lanes    calls by a connection that a newer one has replaced
+ *   block_old_lanes    calls by a connection that a newer one has, or may have, replaced
  *   block_lane_waits   calls that waited for changes of an older connection
  *   block_syncs        FLUSH and WRITE with FUA */
 #define BLOCK_COUNTERS(SUM)                                                                                   \

@@ -96,8 +96,12 @@ struct block_volume {
 	uint64_t generations, numbers; /* given so far */
 	bool attaching;		 /* an ATTACH or DETACH is in progress: the next one waits */
 	bool leaving;		 /* a reload is about to remove it: there is no ATTACH any more */
-	block_lane seen[BLOCK_SEEN_MAX]; /* newest incarnations by which an ATTACH or DETACH came, the oldest are replaced */
+	struct {
+		block_lane lane;  /* newest incarnation by which an ATTACH or DETACH came */
+		uint64_t serial; /* of its connection */
+	} seen[BLOCK_SEEN_MAX]; /* the oldest are replaced */
 	unsigned seen_next;
+	uint64_t forgotten; /* the newest connection of those that were replaced */
 	struct {
 		uint64_t number, generation;
 		char name[BLOCK_NAME_MAX + 1];

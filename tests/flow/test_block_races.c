@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -251,6 +252,54 @@ static void late_attach(void **state)
 	close_both(&a, &b);
 }
 
+static bool is_decided(void)
+{
+	return server_counters(block_rig.srv, "block_old_lanes") || server_counters(block_rig.srv, "block_take_overs");
+}
+
+/* As late_attach(), but so many other lanes have attached since that nothing is known of its lane. */
+static void forgotten_lane(void **state)
+{
+	struct block_rig_call late = { .args.attach = { .volume = (char *)(uintptr_t)"vol",
+							.holder = (char *)(uintptr_t)"first",
+							.victim = (char *)(uintptr_t)"",
+							.app = (char *)(uintptr_t)"",
+							.flags = BLOCK_TAKE_OVER } };
+	struct block_client a, old, idle, many, b;
+	block_status status;
+
+	(void)state;
+	start("vol=a");
+	block_connect(&a, 1, 0);
+	block_connect(&idle, 4, 0);
+	assert_int_equal(block_read(&a, 0, mem, 512), BLOCK_ERR_BADHANDLE); /* they are connected now */
+	assert_int_equal(block_read(&idle, 0, mem, 512), BLOCK_ERR_BADHANDLE);
+	block_reconnect(&a, &old);
+	assert_int_equal(block_attach(&a, "vol", "first", 0, NULL), BLOCK_OK);
+	assert_int_equal(block_detach(&a), BLOCK_OK);
+	block_connect(&many, 100, 0);
+	for (unsigned i = 0; i < BLOCK_SEEN_MAX; i++, many.lane.instance++)
+		assert_int_equal(block_attach(&many, "vol", "many", 0, NULL), BLOCK_OK);
+	many.lane.instance--;
+	assert_int_equal(block_detach(&many), BLOCK_OK);
+	block_connect(&b, 2, 0);
+	assert_int_equal(block_attach(&b, "vol", "second", 0, NULL), BLOCK_OK);
+	block_begin(&old, &late, BLOCKPROC_ATTACH, NULL, 0);
+	while (!is_decided()) /* the engine does not run: its client would connect again */
+		sched_yield();
+	block_close(&old);
+	assert_int_equal(block_write(&b, 0, data, sizeof(data), false), BLOCK_OK);
+	/* a client that has not attached yet is served, by a new connection */
+	do
+		status = block_attach(&idle, "vol", "idle", BLOCK_TAKE_OVER, NULL);
+	while (status == BLOCK_ERR_LATER);
+	assert_int_equal(status, BLOCK_OK);
+	assert_int_equal(block_read(&idle, 0, mem, 512), BLOCK_OK);
+	block_close(&many);
+	block_close(&idle);
+	close_both(&a, &b);
+}
+
 /* The reply to a DETACH is lost, and the call sent again. */
 static void detach_again(void **state)
 {
@@ -448,7 +497,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(again_by_name_shared), cmocka_unit_test(again_by_name_exclusive),
-		cmocka_unit_test(own_time), cmocka_unit_test(stays_out), cmocka_unit_test(late_attach), cmocka_unit_test(detach_again),
+		cmocka_unit_test(own_time), cmocka_unit_test(stays_out), cmocka_unit_test(late_attach), cmocka_unit_test(forgotten_lane),
+		cmocka_unit_test(detach_again),
 		cmocka_unit_test(attach_often), cmocka_unit_test(idle_holder), cmocka_unit_test(read_only),
 		cmocka_unit_test(back_again), cmocka_unit_test(other_names), cmocka_unit_test(reload_meets_take_over),
 		cmocka_unit_test(sync_beside_failed_sync), cmocka_unit_test(shrunk),
