@@ -3,7 +3,7 @@
  *
  * block_status.c - maps the statuses of block.x to errno, and names them
  *
- * Operation:  One table. Each status has an errno of its own.
+ * Operation:  One table. Each status has an errno of its own, except that what is not there is ENOENT, volume or holder.
  * Memory:     None.
  * Threads:    Any.
  * Errors:     None.
@@ -35,6 +35,7 @@ static const struct {
 	MAP(BLOCK_ERR_NOTSUPP, EOPNOTSUPP),
 	MAP(BLOCK_ERR_TIMEDOUT, ETIMEDOUT),
 	MAP(BLOCK_ERR_LATER, EAGAIN),
+	MAP(BLOCK_ERR_NOHOLDER, ENOENT),
 #undef MAP
 };
 

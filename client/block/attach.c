@@ -107,8 +107,6 @@ static void explain_take_over(struct lt_op *op, int err)
 
 	if (op->call.status == BLOCK_ERR_INVAL && !*victim)
 		lt_task_explain(&op->task, err, "ATTACH", "the volume is shared: name the holder");
-	else if (op->call.status == BLOCK_ERR_NOENT && *victim)
-		lt_task_explain(&op->task, err, "ATTACH", "the server has no such volume, or the volume no such holder");
 	else if (op->call.status == BLOCK_ERR_ACCES)
 		lt_task_explain(&op->task, err, "ATTACH", "this user or host may not use the volume, or not take it over");
 }

@@ -30,6 +30,8 @@ static const char *explain_status(uint32_t status)
 	switch (status) {
 	case BLOCK_ERR_NOENT:
 		return "BLOCK_ERR_NOENT: the server has no such volume";
+	case BLOCK_ERR_NOHOLDER:
+		return "BLOCK_ERR_NOHOLDER: the volume has no such holder";
 	case BLOCK_ERR_ACCES:
 		return "BLOCK_ERR_ACCES: the volume does not admit this user or host";
 	case BLOCK_ERR_ROFS:

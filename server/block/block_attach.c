@@ -15,7 +15,7 @@
  *            that, the new attachment exists, and the client's next ATTACH replaces it.
  * Memory:    The new attachment belongs to the volume from the time on when it is made.
  * Threads:   The reactor's, except block_attach_save(); the volume's lock.
- * Errors:    -EBUSY with the holder; -EACCES: must not take over; -ETIMEDOUT; -EIO: the holders cannot be saved.
+ * Errors:    -EBUSY with the holder; -EACCES: must not take over; -ESRCH: no such victim; -ETIMEDOUT; -EIO: the holders cannot be saved.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -147,7 +147,7 @@ static int check_place(const struct req *r, struct block_attachment **ret_out)
 		return -EROFS;
 	if (args->flags & BLOCK_TAKE_OVER && *args->victim && !block_find(v, args->victim) &&
 	    block_drained(v, args->victim)) /* it is not there, nor does an operation of it still run */
-		return -ENOENT;
+		return -ESRCH;
 	if (call->entry->conf.share == BLOCK_CONF_EXCLUSIVE)
 		return check_exclusive(r);
 	if (args->flags & BLOCK_TAKE_OVER && !*args->victim)

@@ -230,7 +230,7 @@ static const struct {
 	{ "block-count", "write-chunk-length", BLOCKPROC_READ, 1, true, 4, 0 },
 	{ "reply-length", "", BLOCKPROC_READ, 0, true, 4, 516 },
 	/* replies */
-	{ "block-field: an unknown status", "block-length", BLOCKPROC_FLUSH, 0, true, 0, 15 },
+	{ "block-field: an unknown status", "block-length", BLOCKPROC_FLUSH, 0, true, 0, BLOCK_ERR_NOHOLDER + 1 },
 	{ "block-length", NULL, BLOCKPROC_FLUSH, 0, true, 0, BLOCK_ERR_IO },
 	{ "block-length", NULL, BLOCKPROC_ATTACH, 1, true, 0, BLOCK_ERR_ACCES },
 	{ "block-field: the volume's name", NULL, BLOCKPROC_ATTACH, 0, true, 4 + 32, 64 },

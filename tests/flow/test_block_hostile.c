@@ -203,7 +203,7 @@ static void names(void **state)
 		assert_int_equal(block_attach(&a, bad[i], "me", 0, NULL), BLOCK_ERR_NOENT);
 	}
 	assert_int_equal(block_attach(&a, full, "me", 0, NULL), BLOCK_ERR_NOENT);
-	assert_int_equal(block_attach(&a, "vol", "me", BLOCK_TAKE_OVER, full), BLOCK_ERR_NOENT);
+	assert_int_equal(block_attach(&a, "vol", "me", BLOCK_TAKE_OVER, full), BLOCK_ERR_NOHOLDER);
 	/* names of full length, and a text that would break lines */
 	block_begin(&a, &call, BLOCKPROC_ATTACH, NULL, 0);
 	assert_int_equal(block_end(&call), BLOCK_OK);

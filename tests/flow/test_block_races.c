@@ -154,7 +154,7 @@ static void again_by_name(const char *spec)
 	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, "first"), BLOCK_ERR_TIMEDOUT);
 	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, "first"), BLOCK_ERR_TIMEDOUT);
 	let_write_go(&old);
-	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, "first"), BLOCK_ERR_NOENT);
+	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, "first"), BLOCK_ERR_NOHOLDER);
 	assert_int_equal(block_attach(&b, "vol", "second", 0, NULL), BLOCK_OK);
 	close_both(&a, &b);
 	block_times = times;

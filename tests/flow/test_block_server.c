@@ -310,7 +310,7 @@ static void take_over(void **state)
 	block_connect(&b, 2, 0);
 	assert_int_equal(block_attach(&a, "vol", "first", 0, NULL), BLOCK_OK);
 	connect_too(&a, &a2);
-	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, "other"), BLOCK_ERR_NOENT);
+	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, "other"), BLOCK_ERR_NOHOLDER);
 	hold_writes();
 	memset(mem, 1, 4096);
 	block_write_begin_at(&a, &old, 0, mem, 4096, false);

@@ -179,7 +179,7 @@ until "$LEAT" block info "$local/block/one" | grep -q '^holder '; do :; done
 ok "$LEAT" block info "$local/block/one"
 has '^holder +loop: leat on .*, since 20[-0-9]* [0-9:]* UTC, 1 connection, to read$'
 bad 1 'ATTACH: Device or resource busy .*holder loop has it: leat on' "$LEAT" block cp "$work/part" "$local/block/one"
-bad 1 'or the volume no such holder' "$LEAT" block take-over "$local/block/one" --holder other
+bad 1 'the volume has no such holder' "$LEAT" block take-over "$local/block/one" --holder other
 ok "$LEAT" block take-over "$local/block/one" --holder loop
 wait "$bench" && fail 'the fenced holder went on'
 grep -q 'Stale file handle (BLOCK_ERR_FENCED: another holder took over' "$work/bench.err" || fail "said: $(cat "$work/bench.err")"

@@ -133,7 +133,7 @@ static void attach(struct fake_volume *r, struct rpcrdma_task *t)
 		return;
 	}
 	if (a->flags & BLOCK_TAKE_OVER && a->victim[0] && strcmp(a->victim, r->holder) != 0) {
-		res->status = BLOCK_ERR_NOENT;
+		res->status = BLOCK_ERR_NOHOLDER;
 		return;
 	}
 	if (r->holder[0] && strcmp(r->holder, a->holder) != 0 && !(a->flags & BLOCK_TAKE_OVER)) {

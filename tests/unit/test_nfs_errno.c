@@ -179,10 +179,11 @@ static void statuses_of_volumes(void **state)
 	assert_int_equal(block_errno(BLOCK_OK), 0);
 	assert_int_equal(block_errno(BLOCK_ERR_FENCED), -ESTALE);
 	assert_int_equal(block_errno(BLOCK_ERR_LATER), -EAGAIN);
-	assert_int_equal(block_errno(BLOCK_ERR_LATER + 1), -EREMOTEIO);
+	assert_int_equal(block_errno(BLOCK_ERR_NOHOLDER + 1), -EREMOTEIO);
 	assert_int_equal(block_errno(UINT32_MAX), -EREMOTEIO);
 	assert_string_equal(block_status_name(BLOCK_ERR_BUSY), "BLOCK_ERR_BUSY");
-	assert_string_equal(block_status_name(BLOCK_ERR_LATER + 1), "?");
+	assert_string_equal(block_status_name(BLOCK_ERR_NOHOLDER + 1), "?");
+	assert_int_equal(block_errno(BLOCK_ERR_NOHOLDER), block_errno(BLOCK_ERR_NOENT));
 	for (uint32_t a = 0; a <= BLOCK_ERR_LATER; a++)
 		for (uint32_t b = 0; b < a; b++)
 			assert_int_not_equal(block_errno(a), block_errno(b));
