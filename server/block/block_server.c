@@ -16,7 +16,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "block_service.h"
+#include "block_state.h"
 
 #define REPLY_HEAD 1024u /* upper bound of the other results in a reply */
 
@@ -41,6 +43,28 @@ static int load_keys(struct block_server *s, const struct conf *conf)
 	return siphash_key_random(&s->keys.v[0]);
 }
 
+/* A volume may be left out for a while. Whether it comes back, the administrator knows. */
+static void tell_unused(void *ctx, const char *name)
+{
+	const struct block_server *s = ctx;
+	char shown[BLOCK_NAME_MAX + 1];
+
+	if (block_set_find(s->set, name))
+		return;
+	(void)snprintf(shown, sizeof(shown), "%s", name);
+	text_clean(shown);
+	log_info("state-dir %s: block-%s.*: the volume is not served; if it does not come back, remove these files",
+		 s->state_dir, shown);
+}
+
+static void tell_all_unused(struct block_server *s)
+{
+	int err = s->state_dir ? block_state_each(s->state_dir, tell_unused, s) : 0;
+
+	if (err)
+		log_warn("state-dir %s: %s", s->state_dir, strerror(-err));
+}
+
 static int create(struct server *srv, const struct conf *conf, unsigned nreactors)
 {
 	struct block_server *s = calloc(1, sizeof(*s));
@@ -58,11 +82,13 @@ static int create(struct server *srv, const struct conf *conf, unsigned nreactor
 	if (err)
 		return err;
 	err = block_set_create(conf, NULL, s->state_dir, &s->set, why, sizeof(why));
-	if (err)
+	if (err) {
 		log_err("%s", why);
-	else
-		block_set_announce(NULL, s->set);
-	return err;
+		return err;
+	}
+	block_set_announce(NULL, s->set);
+	tell_all_unused(s);
+	return 0;
 }
 
 static void destroy(struct server *srv)

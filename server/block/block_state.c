@@ -10,12 +10,14 @@
  *            "block-NAME.holders" is text that ends with a sum of it: a new file is written, synced and renamed. A
  *            damaged one is an error, since a changed digit could admit an attachment that has ended. The page is
  *            locked: two leatds never use the files of one volume.
+ *            Files of volumes that are not served any more stay: a volume that comes back goes on with its generations.
  * Memory:    The page, and the text while it is written or read.
  * Threads:   The page: any. Saving: one at a time, as ATTACH and DETACH of a volume are.
  * Errors:    Returned.
  */
 #include "block_state.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -82,6 +84,37 @@ static int read_boot_id(char ret[BOOT_BYTES])
 		return -EIO;
 	ret[n] = '\0';
 	return 0;
+}
+
+/* Return: the name of the volume, in @ret; false: not the name of such a page */
+static bool name_of(const char *file, char ret[BLOCK_NAME_MAX + 1])
+{
+	size_t head = strlen("block-"), tail = strlen(".sync"), len = strlen(file);
+
+	if (len <= head + tail || len - head - tail > BLOCK_NAME_MAX || memcmp(file, "block-", head) ||
+	    strcmp(file + len - tail, ".sync"))
+		return false;
+	memcpy(ret, file + head, len - head - tail);
+	ret[len - head - tail] = '\0';
+	return true;
+}
+
+int block_state_each(const char *dir, void (*fn)(void *ctx, const char *name), void *ctx)
+{
+	char name[BLOCK_NAME_MAX + 1];
+	const struct dirent *e;
+	DIR *d = opendir(dir);
+	int err;
+
+	if (!d)
+		return -errno;
+	for (errno = 0; (e = readdir(d)) != NULL; errno = 0) {
+		if (name_of(e->d_name, name))
+			fn(ctx, name);
+	}
+	err = -errno;
+	closedir(d);
+	return err;
 }
 
 static bool is_intact(const struct page *p, uint64_t id, const char *boot)

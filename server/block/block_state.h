@@ -51,6 +51,12 @@ int must_check block_state_save(struct block_state *s, struct block_volume *v);
  */
 int must_check block_state_load(struct block_state *s, struct block_volume *v);
 
+/** block_state_each - calls @fn for each volume that has files in @dir, whether it is served or not
+ *
+ * Return: 0; -errno: not all were seen.
+ */
+int must_check block_state_each(const char *dir, void (*fn)(void *ctx, const char *name), void *ctx);
+
 /** block_verf_random - returns a new verifier; 0: the kernel gives no random numbers */
 uint64_t block_verf_random(void);
 

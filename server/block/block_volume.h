@@ -93,7 +93,7 @@ struct block_volume {
 	struct list holders, ending; /* struct block_attachment */
 	struct block_attachment *by_number[BLOCK_HOLDERS_MAX]; /* heads: holders by number modulo it */
 	unsigned nholders;
-	uint64_t generations, numbers; /* given so far */
+	uint64_t generations, numbers; /* given so far; a volume without saved holders begins with its time */
 	bool attaching;		 /* an ATTACH or DETACH is in progress: the next one waits */
 	bool leaving;		 /* a reload is about to remove it: there is no ATTACH any more */
 	struct {

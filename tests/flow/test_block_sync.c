@@ -336,12 +336,54 @@ static void damaged_state(void **state)
 	block_rig_stop();
 }
 
+/* Without the file of the holders, handles that were given before are not valid, although numbers are given anew. */
+static void removed_state(void **state)
+{
+	struct block_client a, b;
+
+	(void)state;
+	start(&a, "vol=a");
+	block_close(&a);
+	assert_int_equal(unlink(tmp_dir_path(&block_rig.dir, "state/block-vol.holders")), 0);
+	block_rig_restart(NULL);
+	block_connect(&b, a.lane.instance, 0);
+	assert_int_equal(block_attach(&b, "vol", "me", 0, NULL), BLOCK_OK);
+	a.lane.slot++;
+	block_connect_lane(&a);
+	assert_int_equal(block_read(&a, 0, data, 512), BLOCK_ERR_FENCED);
+	assert_int_equal(block_read(&b, 0, data, 512), BLOCK_OK);
+	block_close(&a);
+	block_close(&b);
+	block_rig_stop();
+}
+
+/* A volume that is left out of the configuration keeps its files, and its generations: what was fenced stays so. */
+static void left_out(void **state)
+{
+	struct block_client a, b;
+
+	(void)state;
+	start(&a, "vol=a");
+	block_connect(&b, 2, 0);
+	assert_int_equal(block_attach(&b, "vol", "other", BLOCK_TAKE_OVER, NULL), BLOCK_OK);
+	block_rig_restart((const char *const[]){ "more=b", NULL });
+	block_rig_restart((const char *const[]){ "vol=a", NULL });
+	block_reconnect(&a, NULL);
+	block_reconnect(&b, NULL);
+	assert_int_equal(block_read(&a, 0, data, 512), BLOCK_ERR_FENCED);
+	assert_int_equal(block_read(&b, 0, data, 512), BLOCK_OK);
+	block_close(&a);
+	block_close(&b);
+	block_rig_stop();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(syncs_are_done), cmocka_unit_test(failed_flush), cmocka_unit_test(one_loss),
 		cmocka_unit_test(restarts),
 		cmocka_unit_test(killed),	  cmocka_unit_test(restarts_cached), cmocka_unit_test(restarts_stateless), cmocka_unit_test(damaged_state),
+		cmocka_unit_test(removed_state), cmocka_unit_test(left_out),
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -325,13 +325,45 @@ static void losses_do_not_fill_the_log(void **arg)
 	assert_in_range(lines, 1, LOSSES / 2);
 }
 
+static unsigned seen;
+
+static void see_volume(void *ctx, const char *name)
+{
+	assert_string_equal(name, (const char *)ctx + strlen("block-"));
+	seen++;
+}
+
+/* The volumes that have files, and no other files */
+static void each_volume(void **unused)
+{
+	static const char *const others[] = { "handle.key", "block-.sync", "block-vol.holders", "block-vol.sync.new", "block-" };
+	char name[BLOCK_NAME_MAX + 16], longest[BLOCK_NAME_MAX + 16];
+	struct tmp_dir d;
+
+	(void)unused;
+	tmp_dir_create(&d);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		close(open(tmp_dir_path(&d, others[i]), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	(void)snprintf(name, sizeof(name), "block-%0*d.sync", BLOCK_NAME_MAX + 1, 1);
+	close(open(tmp_dir_path(&d, name), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	assert_int_equal(block_state_each(d.path, see_volume, longest), 0);
+	assert_int_equal(seen, 0);
+	(void)snprintf(longest, sizeof(longest), "block-%0*d.sync", BLOCK_NAME_MAX, 1);
+	close(open(tmp_dir_path(&d, longest), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	longest[strlen("block-") + BLOCK_NAME_MAX] = '\0';
+	assert_int_equal(block_state_each(d.path, see_volume, longest), 0);
+	assert_int_equal(seen, 1);
+	assert_int_equal(block_state_each("/nonexistent", see_volume, longest), -ENOENT);
+	tmp_dir_destroy(&d);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	static const struct CMUnitTest tests[] = {
 		TEST(saves_and_loads), TEST(damaged_holders), TEST(holders_of_another_volume), TEST(no_regular_file),
 		TEST(syncs),	       TEST(damaged_page),    TEST(one_leatd),
-		TEST(losses_do_not_fill_the_log),
+		TEST(losses_do_not_fill_the_log), cmocka_unit_test(each_volume),
 	};
 
 	return cmocka_run_group_tests_name("block state", tests, NULL, NULL);
