@@ -320,7 +320,7 @@ struct local_qp {
 	struct local_map *rings;
 	struct shm_side *me, *other;
 	struct shm_key *my_keys, *peer_keys;
-	uint32_t my_nkeys, peer_nkeys;
+	uint32_t my_nkeys, peer_nkeys, peer_key_mask; /* the mask covers the numbers of peer_keys[] */
 	uint32_t peer_depth, my_recv_bytes, peer_recv_bytes;
 	struct local_ring my_ring, peer_ring;
 

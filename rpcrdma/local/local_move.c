@@ -170,14 +170,11 @@ static void reach_end(struct reach *r)
 static bool reach_begin(struct local_qp *qp, uint32_t key, uint64_t raddr, uint64_t len,
 			unsigned need, uint32_t mark, struct reach *ret)
 {
-	uint32_t bits = 0, slot;
+	uint32_t slot = key >> 8 & qp->peer_key_mask;
 	const volatile struct shm_key *v;
 	uint64_t addr, size, off, into;
 	unsigned access;
 
-	while (1u << bits < qp->peer_nkeys)
-		bits++;
-	slot = key >> 8 & ((1u << bits) - 1);
 	if (!slot || slot >= qp->peer_nkeys)
 		return false;
 	ret->entry = &qp->peer_keys[slot];
