@@ -166,22 +166,27 @@ static inline void rr_contention_yielded(struct rr_contention *c, uint64_t took_
 	}
 }
 
-#define RR_SPIN_MORE 8u /* upper bound of the spin time for a device, as a multiple */
+#define RR_SPIN_MORE 8u  /* upper bound of the spin time for a device, as a multiple of attr.spin_us */
+#define RR_SPIN_LESS 16u /* lower bound of any other, as a part of it */
 
-/** rr_spin_learnt - returns the time to spin for a device from now on
+/** rr_spin_learnt - returns the time to spin from now on
  * @spin_ns: the time until now, after which the thread slept nevertheless
- * @least_ns: minimum spin time
+ * @usual_ns: attr.spin_us
+ * @polled: a device was polled
  * @waited_ns: from the last event to the end of that sleep
+ *
+ * The spin time grows if it could have covered the wait, and shrinks if not. Without a device, it never grows beyond
+ * the usual one: an engine that waits for replies of a megabyte each would spin half of the time in vain.
  *
  * A disk takes longer to respond than a network. A thread that sleeps before the response wakes up late,
  * replies to many requests at once, receives many at once, and is idle while the disk works on them. So it
- * sleeps again. The spin time grows if it could have covered the wait, and shrinks if not.
+ * sleeps again. Hence it may spin longer for a device.
  */
-static inline uint64_t rr_spin_learnt(uint64_t spin_ns, uint64_t least_ns, uint64_t waited_ns)
+static inline uint64_t rr_spin_learnt(uint64_t spin_ns, uint64_t usual_ns, bool polled, uint64_t waited_ns)
 {
-	uint64_t most = RR_SPIN_MORE * least_ns;
+	uint64_t least = polled ? usual_ns : usual_ns / RR_SPIN_LESS, most = polled ? RR_SPIN_MORE * usual_ns : usual_ns;
 
-	return waited_ns <= most ? MIN(2 * spin_ns, most) : MAX(spin_ns / 2, least_ns);
+	return waited_ns <= most ? MIN(MAX(2 * spin_ns, usual_ns), most) : MAX(MIN(spin_ns, most) / 2, least);
 }
 
 #define RR_READY_MAX 64        /* events of descriptors in one pass */
@@ -230,7 +235,7 @@ struct rpcrdma_engine {
 	int nready, at_ready;
 	bool running;                    /* callbacks may be on the stack */
 	uint64_t last_event_ns;
-	uint64_t device_spin_ns;         /* how long to spin for the devices of pollers */
+	uint64_t spin_ns;                /* how long to spin: rr_spin_learnt() */
 	struct rr_contention contention;
 	bool busy;                       /* had work since last_event_ns, which is only updated when idle */
 	unsigned passes;                 /* since looked_ns was last compared */

@@ -4,8 +4,8 @@
  * engine_wait.c - how an engine waits: it spins, sleeps, and lets other threads in while it sleeps
  *
  * Operation:  rpcrdma_engine_wait() repeats the pass of engine.c. It spins while the last event is recent and a queue
- *             pair is worth spinning for, and then sleeps in epoll. While pollers wait for a device, it learns from its
- *             sleeps how long to spin. It yields while it spins; when a yield costs another thread's time slice, it
+ *             pair is worth spinning for, and then sleeps in epoll. It learns from its sleeps how long to spin: longer while
+ *             pollers wait for a device, shorter if spinning is in vain. It yields while it spins; when a yield costs another thread's time slice, it
  *             sleeps for a while instead.
  *
  *             No wakeup is lost: `sleeping` is set before the last check of the inbox and before the queues are
@@ -95,10 +95,15 @@ static int sleep_ms(uint64_t now, uint64_t until)
 
 /* ---- spinning ---- */
 
-/* Returns how long to spin without an event. */
+static uint64_t usual_spin_ns(const struct rpcrdma_engine *e)
+{
+	return e->attr.spin_us * NS_PER_US;
+}
+
+/* Returns how long to spin without an event. A visitor knows that a reply is due. */
 static uint64_t spin_ns(const struct rpcrdma_engine *e)
 {
-	return e->pollers ? e->device_spin_ns : e->attr.spin_us * NS_PER_US;
+	return e->pollers || e->visited ? MAX(e->spin_ns, usual_spin_ns(e)) : MIN(e->spin_ns, usual_spin_ns(e));
 }
 
 /* Descriptors alone (TCP) are not worth spinning for: each check is a system call. */
@@ -222,7 +227,7 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 {
 	uint64_t start = 0, now, limit = UINT64_MAX;
 	bool yielded = false, polled, nested = e->running;
-	unsigned spins = 0;
+	unsigned spins = 0, visits;
 	int ran;
 
 	for (;;) {
@@ -233,6 +238,8 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		yielded = false;
 		if (ran) {
 			e->busy = true;
+			if (spins)
+				e->spin_ns = MAX(e->spin_ns, usual_spin_ns(e));
 			rr_count(e, spins, 1);
 			return ran;
 		}
@@ -259,12 +266,12 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 			continue;
 		rr_count(e, sleeps, 1);
 		polled = e->pollers != NULL;
+		visits = e->visits;
 		e->running = true;
 		ran = sleep_open(e, now, limit);
-		if (polled)
-			e->device_spin_ns =
-				rr_spin_learnt(e->device_spin_ns, e->attr.spin_us * NS_PER_US,
-					       clock_now_ns() - MAX(e->last_event_ns, start));
+		if (polled || visits == e->visits) /* visitors see events that do not end a sleep */
+			e->spin_ns = rr_spin_learnt(e->spin_ns, usual_spin_ns(e), polled,
+						    clock_now_ns() - MAX(e->last_event_ns, start));
 		atomic_store(&e->sleeping, false);
 		e->passes = 0;
 		ran += rr_engine_run_awake(e);

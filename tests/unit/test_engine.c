@@ -361,33 +361,49 @@ static void spinning_is_learnt(void **state)
 	uint64_t spin = least;
 
 	(void)state;
-	assert_int_equal(e->device_spin_ns, least);
+	assert_int_equal(e->spin_ns, least);
 	for (unsigned i = 1; i <= 6; i++) {
-		spin = rr_spin_learnt(spin, least, 8 * least);
+		spin = rr_spin_learnt(spin, least, true, 8 * least);
 		assert_int_equal(spin, MIN(least << i, 8 * least));
 	}
 	for (unsigned i = 1; i <= 6; i++) {
-		spin = rr_spin_learnt(spin, least, 8 * least + 1);
+		spin = rr_spin_learnt(spin, least, true, 8 * least + 1);
 		assert_int_equal(spin, MAX(8 * least >> i, least));
 	}
-	assert_int_equal(rr_spin_learnt(least, least, UINT64_MAX), least);
+	assert_int_equal(rr_spin_learnt(least, least, true, UINT64_MAX), least);
 }
 
-/* and it is what the engine goes by: a sleep with a poller at work teaches, one without does not */
+/* Without a device: each sleep that spinning could not have covered halves the spin time, down to a sixteenth. One that
+ * it could have covered restores it. */
+static void vain_spinning_is_learnt(void **state)
+{
+	static const uint64_t usual = 50000;
+	uint64_t spin = 8 * usual; /* learnt from a device before */
+
+	(void)state;
+	for (unsigned i = 1; i <= 6; i++) {
+		spin = rr_spin_learnt(spin, usual, false, usual + 1);
+		assert_int_equal(spin, MAX(usual >> i, usual / 16));
+	}
+	assert_int_equal(rr_spin_learnt(spin, usual, false, usual), usual);
+	assert_int_equal(rr_spin_learnt(usual, usual, false, 0), usual);
+}
+
+/* and it is what the engine goes by */
 static void sleeps_teach(void **state)
 {
-	const uint64_t long_spin = 4 * e->attr.spin_us * NS_PER_US;
+	const uint64_t usual = e->attr.spin_us * NS_PER_US, long_spin = 4 * usual;
 	struct poller p = { .p.fn = on_poll, .n = 1 };
 
 	(void)state;
 	nseen = 0;
-	e->device_spin_ns = long_spin;
-	assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
-	assert_int_equal(e->device_spin_ns, long_spin);
+	e->spin_ns = long_spin;
 	rpcrdma_engine_add_poller(e, &p.p);
 	assert_int_equal(rpcrdma_engine_wait(e, 1), 0); /* longer than is spun for anything */
-	assert_in_range(e->device_spin_ns, e->attr.spin_us * NS_PER_US, long_spin / 2);
+	assert_in_range(e->spin_ns, usual, long_spin / 2);
 	rpcrdma_engine_del_poller(e, &p.p);
+	assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
+	assert_int_equal(e->spin_ns, usual / 2);
 }
 
 static uint64_t sleeps(void)
@@ -428,6 +444,30 @@ static void crowded(void **state)
 	e->yield_after = UINT_MAX; /* a yield that is held up would end it */
 	assert_int_equal(rpcrdma_engine_wait(e, 1), 0); /* and then it does */
 	assert_int_equal(sleeps() - before, 3);
+	e->qps = 0;
+}
+
+static void on_nothing(struct rpcrdma_timer *t)
+{
+	(void)t;
+}
+
+/* A wait that spinning has ended restores the time to spin. An attempt may come too late to spin at all. */
+static void spinning_pays(void **state)
+{
+	struct rpcrdma_timer tick = { .fn = on_nothing };
+	const uint64_t usual = 100 * NS_PER_S;
+
+	(void)state;
+	e->qps = 1;
+	e->attr.spin_us = (unsigned)(usual / NS_PER_US);
+	for (unsigned i = 0; i < 20 && e->spin_ns != usual; i++) {
+		e->contention.left = 0;
+		e->spin_ns = usual / 2;
+		rpcrdma_timer_set(e, &tick, 5 * NS_PER_MS);
+		assert_int_equal(rpcrdma_engine_wait(e, -1), 1);
+	}
+	assert_int_equal(e->spin_ns, usual);
 	e->qps = 0;
 }
 
@@ -663,6 +703,8 @@ int main(void)
 		engine_test(pollers_come_last_in_every_pass),
 		engine_test(pollers_may_go_at_any_time),
 		engine_test(spinning_is_learnt),
+		engine_test(vain_spinning_is_learnt),
+		engine_test(spinning_pays),
 		engine_test(sleeps_teach),
 		engine_test(crowded),
 		engine_test(signals_do_not_end_a_wait),
