@@ -3,7 +3,7 @@
  *
  * test_leat_volume.c - block volumes of a leatd as a program sees them: broken connections, restarts, other holders
  *
- * test_leat_block.c has the same functions on a server that is not a leatd.
+ * test_leat_block*.c have the same functions on a server that is not a leatd.
  */
 #include <errno.h>
 #include <setjmp.h>
