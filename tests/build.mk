@@ -40,8 +40,9 @@ $(OUT)/leat-dump: $(DUMP_OBJS) $(O)/libxdr.a $(O)/librpcrdma.a
 LDFLAGS_test_dir := -Wl,--wrap=malloc,--wrap=calloc,--wrap=reallocarray,--wrap=strdup
 LDFLAGS_test_removed := -Wl,--wrap=malloc
 LDFLAGS_test_server_space := -Wl,--wrap=fallocate,--wrap=fsync
-LDFLAGS_test_block_server := -Wl,--wrap=pwritev2,--wrap=fs_limits_find_file
-LDFLAGS_test_block_races := -Wl,--wrap=pwritev2,--wrap=fs_limits_find_file,--wrap=fdatasync,--wrap=getrandom
+HELD_WRITES := --wrap=pwritev2,--wrap=fs_limits_find_file
+LDFLAGS_test_block_server := -Wl,$(HELD_WRITES)
+LDFLAGS_test_block_races := -Wl,$(HELD_WRITES),--wrap=fdatasync,--wrap=getrandom
 LDFLAGS_test_block_sync := -Wl,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_block_keep := -Wl,--wrap=rpcrdma_engine_enter,--wrap=rpcrdma_engine_post
 LDFLAGS_test_block_cuts := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=req_conn_lost,--wrap=block_wake

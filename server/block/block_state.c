@@ -132,6 +132,7 @@ static int map_page(struct block_state *s, uint64_t *ret_verf)
 	} now = { .bytes = { 0 } };
 	char boot[BOOT_BYTES] = "";
 	struct stat st;
+	ssize_t n;
 	int err = read_boot_id(boot);
 
 	if (err)
@@ -151,8 +152,9 @@ static int map_page(struct block_state *s, uint64_t *ret_verf)
 		if (!now.p.verf)
 			return -EIO;
 	}
-	if (pwrite(s->fd, &now, sizeof(now), 0) != (ssize_t)sizeof(now))
-		return errno ? -errno : -EIO;
+	n = pwrite(s->fd, &now, sizeof(now), 0);
+	if (n != (ssize_t)sizeof(now))
+		return n < 0 ? -errno : -ENOSPC;
 	s->page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
 	if (s->page == MAP_FAILED) {
 		s->page = NULL;

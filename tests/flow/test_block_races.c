@@ -3,19 +3,21 @@
  *
  * test_block_races.c - holders of block volumes, reloads, restarts and syncs that meet at the wrong moment
  *
- * Writes wait in a worker while `hold` is set; the report of a failed sync waits while `slow_report` is set.
+ * Writes wait in a worker while held_writes.h holds them; the report of a failed sync waits while `slow_report` is set.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -24,7 +26,7 @@
 #include "base/util.h"
 #include "block_rig.h"
 #include "block_volume.h"
-#include "fs_limits.h"
+#include "held_writes.h"
 #include "inside.h"
 
 #define PLAIN "read=cached,write=cached"
@@ -32,33 +34,6 @@
 static uint8_t data[4096], mem[4096];
 
 /* ---- what is held ---- */
-
-static atomic_bool hold;
-static atomic_int held;
-static sem_t let_go;
-
-ssize_t __real_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
-ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
-
-ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
-{
-	if (atomic_load(&hold)) {
-		atomic_fetch_add(&held, 1);
-		while (sem_wait(&let_go))
-			;
-	}
-	return __real_pwritev2(fd, iov, n, off, flags);
-}
-
-/* Reactors write to memory themselves: a write that waits would keep all connections of one waiting. */
-void __real_fs_limits_find_file(int fd, struct fs_limits *ret);
-void __wrap_fs_limits_find_file(int fd, struct fs_limits *ret);
-
-void __wrap_fs_limits_find_file(int fd, struct fs_limits *ret)
-{
-	__real_fs_limits_find_file(fd, ret);
-	ret->in_memory = false;
-}
 
 static atomic_int fail_next; /* syncs */
 int __real_fdatasync(int fd);
@@ -90,12 +65,6 @@ ssize_t __wrap_getrandom(void *p, size_t n, unsigned flags)
 	return __real_getrandom(p, n, flags);
 }
 
-static bool is_held(void *arg)
-{
-	(void)arg;
-	return atomic_load(&held) > 0;
-}
-
 static bool is_reporting(void *arg)
 {
 	(void)arg;
@@ -111,16 +80,16 @@ static bool both_sync(void *arg)
 /* A WRITE of @c that does not end before let_write_go() */
 static void hold_a_write(struct block_client *c, struct block_rig_call *call)
 {
-	atomic_store(&held, 0);
-	atomic_store(&hold, true);
+	int n = 1;
+
+	held_writes_begin();
 	block_write_begin_at(c, call, 0, data, sizeof(data), false);
-	block_run_until(is_held, NULL);
+	block_run_until(held_writes_are, &n);
 }
 
 static void let_write_go(struct block_rig_call *call)
 {
-	atomic_store(&hold, false);
-	sem_post(&let_go);
+	held_writes_end(1);
 	(void)block_end(call);
 }
 
@@ -363,6 +332,67 @@ static void read_only(void **state)
 	block_rig_stop();
 }
 
+/* ---- a holder that is frozen ---- */
+
+/* The holder: writes until it may not. */
+static void hold_until_fenced(const int ready[2])
+{
+	struct block_client c;
+	block_status status;
+	char byte;
+
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		_exit(1);
+	block_rig_dial();
+	block_connect(&c, 1, 0);
+	if (block_attach(&c, "vol", "first", 0, NULL) != BLOCK_OK)
+		_exit(1);
+	memset(mem, 1, 4096);
+	do
+		status = block_write(&c, 0, mem, 4096, false);
+	while (status == BLOCK_OK);
+	_exit(status == BLOCK_ERR_FENCED ? 0 : 1);
+}
+
+static void frozen_holder(void **state)
+{
+	struct block_client b;
+	uint8_t byte = 0;
+	int ready[2], status, fd;
+	pid_t pid;
+
+	(void)state;
+	if (!block_rig_is_local())
+		skip();
+	block_rig_make_dir();
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid)
+		hold_until_fenced(ready);
+	start("vol=a," PLAIN);
+	assert_int_equal(write(ready[1], "", 1), 1);
+	fd = block_rig_open("a");
+	while (byte != 1)
+		assert_int_equal(pread(fd, &byte, 1, 0), 1);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	block_connect(&b, 2, 0);
+	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, NULL), BLOCK_OK);
+	memset(mem, 2, 4096);
+	assert_int_equal(block_write(&b, 0, mem, 4096, false), BLOCK_OK);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(pread(fd, &byte, 1, 0), 1);
+	assert_int_equal(byte, 2);
+	close(fd);
+	close(ready[0]);
+	close(ready[1]);
+	block_close(&b);
+	block_rig_stop();
+}
+
 /* ---- reloads ---- */
 
 /* A volume that was removed is free, although its former holder is still connected. */
@@ -500,11 +530,10 @@ int main(void)
 		cmocka_unit_test(own_time), cmocka_unit_test(stays_out), cmocka_unit_test(late_attach), cmocka_unit_test(forgotten_lane),
 		cmocka_unit_test(detach_again),
 		cmocka_unit_test(attach_often), cmocka_unit_test(idle_holder), cmocka_unit_test(read_only),
-		cmocka_unit_test(back_again), cmocka_unit_test(other_names), cmocka_unit_test(reload_meets_take_over),
+		cmocka_unit_test(frozen_holder), cmocka_unit_test(back_again), cmocka_unit_test(other_names), cmocka_unit_test(reload_meets_take_over),
 		cmocka_unit_test(sync_beside_failed_sync), cmocka_unit_test(shrunk),
 	};
 
-	sem_init(&let_go, 0, 0);
 	sem_init(&report, 0, 0);
 	return cmocka_run_group_tests_name("block races", tests, NULL, NULL);
 }

@@ -3,20 +3,16 @@
  *
  * test_block_server.c - the block program of leatd: procedures, attachments, fencing and lanes
  *
- * A write to a volume with write=cached waits in a worker while `hold` is set.
+ * Writes to a volume with write=cached wait in a worker while held_writes.h holds them.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <semaphore.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,7 +21,7 @@
 #include "base/util.h"
 #include "block_rig.h"
 #include "block_volume.h"
-#include "fs_limits.h"
+#include "held_writes.h"
 #include "inside.h"
 
 #define PLAIN "read=cached,write=cached"
@@ -34,55 +30,9 @@ static uint8_t data[(1 << 20) + 4], mem[1 << 20]; /* moves_data() begins at each
 
 /* ---- held writes ---- */
 
-static atomic_bool hold;
-static atomic_int held; /* writes that wait */
-static sem_t let_go;
-
-ssize_t __real_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
-ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
-
-ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
-{
-	if (atomic_load(&hold)) {
-		atomic_fetch_add(&held, 1);
-		while (sem_wait(&let_go))
-			;
-	}
-	return __real_pwritev2(fd, iov, n, off, flags);
-}
-
-/* Reactors write to memory themselves: a write that waits would keep all connections of one waiting. */
-void __real_fs_limits_find_file(int fd, struct fs_limits *ret);
-void __wrap_fs_limits_find_file(int fd, struct fs_limits *ret);
-
-void __wrap_fs_limits_find_file(int fd, struct fs_limits *ret)
-{
-	__real_fs_limits_find_file(fd, ret);
-	ret->in_memory = false;
-}
-
-static bool is_held(void *arg)
-{
-	return atomic_load(&held) >= *(int *)arg;
-}
-
-
-static void hold_writes(void)
-{
-	atomic_store(&held, 0);
-	atomic_store(&hold, true);
-}
-
 static void wait_held(int n)
 {
-	block_run_until(is_held, &n);
-}
-
-static void let_writes_go(int n)
-{
-	atomic_store(&hold, false);
-	while (n--)
-		sem_post(&let_go);
+	block_run_until(held_writes_are, &n);
 }
 
 static uint64_t waits_before;
@@ -95,7 +45,7 @@ static bool has_waited(void *arg)
 
 static bool has_waited_or_begun(void *arg)
 {
-	return has_waited(arg) || atomic_load(&held) > 1;
+	return has_waited(arg) || held_writes() > 1;
 }
 
 /* ---- files ---- */
@@ -311,7 +261,7 @@ static void take_over(void **state)
 	assert_int_equal(block_attach(&a, "vol", "first", 0, NULL), BLOCK_OK);
 	connect_too(&a, &a2);
 	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, "other"), BLOCK_ERR_NOHOLDER);
-	hold_writes();
+	held_writes_begin();
 	memset(mem, 1, 4096);
 	block_write_begin_at(&a, &old, 0, mem, 4096, false);
 	wait_held(1);
@@ -320,7 +270,7 @@ static void take_over(void **state)
 	while (block_read(&a2, 0, data, 512) != BLOCK_ERR_FENCED)
 		;
 	assert_false(attach.done);
-	let_writes_go(1);
+	held_writes_end(1);
 	assert_int_equal(block_end(&attach), BLOCK_OK);
 	assert_int_equal(block_end(&old), BLOCK_OK);
 	memcpy(b.handle, attach.res.attach.BLOCKATTACHres_u.resok.handle, sizeof(b.handle));
@@ -350,13 +300,13 @@ static void take_over_in_vain(void **state)
 	block_connect(&b, 2, 0);
 	assert_int_equal(block_attach(&a, "vol", "first", 0, NULL), BLOCK_OK);
 	connect_too(&a, &a2);
-	hold_writes();
+	held_writes_begin();
 	block_write_begin_at(&a, &old, 0, data, 4096, false);
 	wait_held(1);
 	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, NULL), BLOCK_ERR_TIMEDOUT);
 	assert_int_equal(block_read(&a2, 0, mem, 512), BLOCK_ERR_FENCED);
 	assert_int_equal(block_attach(&b, "vol", "second", 0, NULL), BLOCK_ERR_TIMEDOUT);
-	let_writes_go(1);
+	held_writes_end(1);
 	assert_int_equal(block_end(&old), BLOCK_OK);
 	assert_int_equal(block_attach(&b, "vol", "second", 0, NULL), BLOCK_OK);
 	block_close(&a);
@@ -445,10 +395,10 @@ static void again(void **state)
 	block_connect(&a, 1, 0);
 	block_connect(&b, 2, 0);
 	assert_int_equal(block_attach(&a, "vol", "me", 0, NULL), BLOCK_OK);
-	hold_writes();
+	held_writes_begin();
 	block_write_begin_at(&a, &old, 0, data, 4096, false);
 	wait_held(1);
-	let_writes_go(1);
+	held_writes_end(1);
 	assert_int_equal(block_attach(&b, "vol", "me", 0, NULL), BLOCK_OK);
 	assert_int_equal(block_end(&old), BLOCK_OK);
 	assert_int_equal(block_write(&a, 0, data, 512, false), BLOCK_ERR_FENCED);
@@ -509,14 +459,14 @@ static void late_copy(void **state)
 	block_connect(&a, 1, 0);
 	assert_int_equal(block_attach(&a, "vol", "me", 0, NULL), BLOCK_OK);
 	waits_before = server_counters(block_rig.srv, "block_lane_waits");
-	hold_writes();
+	held_writes_begin();
 	block_write_begin_at(&a, &old, 0, one, 4096, false);
 	wait_held(1);
 	block_reconnect(&a, &before);
 	block_write_begin_at(&a, &copy, 0, one, 4096, false);
 	block_run_until(has_waited_or_begun, NULL);
-	assert_int_equal(atomic_load(&held), 1); /* the copy has not begun */
-	let_writes_go(1);
+	assert_int_equal(held_writes(), 1); /* the copy has not begun */
+	held_writes_end(1);
 	assert_int_equal(block_end(&copy), BLOCK_OK);
 	block_write_begin_at(&a, &newer, 0, two, 4096, false);
 	assert_int_equal(block_end(&newer), BLOCK_OK);
@@ -554,7 +504,7 @@ static void late_copies_without_buffers(void **state)
 	block_connect(&a, 1, 0);
 	assert_int_equal(block_attach(&a, "vol", "me", 0, NULL), BLOCK_OK);
 	waits_before = server_counters(block_rig.srv, "block_lane_waits");
-	hold_writes();
+	held_writes_begin();
 	for (unsigned i = 0; i < ARRAY_SIZE(old); i++)
 		block_write_begin_at(&a, &old[i], 0, one, sizeof(one), false);
 	wait_held(1);
@@ -562,76 +512,15 @@ static void late_copies_without_buffers(void **state)
 	block_write_begin_at(&a, &newer, 0, mem, 4096, false);
 	block_run_until(has_waited, NULL);
 	rpcrdma_clnt_destroy(before.clnt);
-	let_writes_go((int)ARRAY_SIZE(old));
+	held_writes_end((int)ARRAY_SIZE(old));
 	assert_int_equal(block_end(&newer), BLOCK_OK);
 	see_file("a", 0, 2);
 	block_rig_restart(NULL); /* it completes all requests first */
 	see_file("a", 0, 2);
-	while (sem_trywait(&let_go) == 0)
-		;
+	held_writes_forget();
 	block_close(&a);
 	block_rig_stop();
 	block_rig_pinned = 0;
-}
-
-/* ---- a holder that is frozen ---- */
-
-/* The holder: writes until it may not. */
-static void hold_until_fenced(const int ready[2])
-{
-	struct block_client c;
-	block_status status;
-	char byte;
-
-	close(ready[1]);
-	if (read(ready[0], &byte, 1) != 1)
-		_exit(1);
-	block_rig_dial();
-	block_connect(&c, 1, 0);
-	if (block_attach(&c, "vol", "first", 0, NULL) != BLOCK_OK)
-		_exit(1);
-	memset(mem, 1, 4096);
-	do
-		status = block_write(&c, 0, mem, 4096, false);
-	while (status == BLOCK_OK);
-	_exit(status == BLOCK_ERR_FENCED ? 0 : 1);
-}
-
-static void frozen_holder(void **state)
-{
-	struct block_client b;
-	uint8_t byte = 0;
-	int ready[2], status, fd;
-	pid_t pid;
-
-	(void)state;
-	if (!block_rig_is_local())
-		skip();
-	block_rig_make_dir();
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	if (!pid)
-		hold_until_fenced(ready);
-	start("vol=a," PLAIN);
-	assert_int_equal(write(ready[1], "", 1), 1);
-	fd = block_rig_open("a");
-	while (byte != 1)
-		assert_int_equal(pread(fd, &byte, 1, 0), 1);
-	assert_int_equal(kill(pid, SIGSTOP), 0);
-	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-	block_connect(&b, 2, 0);
-	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, NULL), BLOCK_OK);
-	memset(mem, 2, 4096);
-	assert_int_equal(block_write(&b, 0, mem, 4096, false), BLOCK_OK);
-	assert_int_equal(kill(pid, SIGCONT), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	see_file("a", 0, 2);
-	close(fd);
-	close(ready[0]);
-	close(ready[1]);
-	block_close(&b);
-	block_rig_stop();
 }
 
 static void bad_lanes(void **state)
@@ -771,7 +660,7 @@ int main(void)
 		cmocka_unit_test(one_holder), cmocka_unit_test(take_over), cmocka_unit_test(take_over_in_vain),
 		cmocka_unit_test(who_may_take_over), cmocka_unit_test(silent_holder), cmocka_unit_test(many_holders),
 		cmocka_unit_test(again), cmocka_unit_test(outlives_the_server), cmocka_unit_test(late_copy),
-		cmocka_unit_test(late_copies_without_buffers), cmocka_unit_test(frozen_holder),
+		cmocka_unit_test(late_copies_without_buffers),
 		cmocka_unit_test(bad_lanes), cmocka_unit_test(keeps_others_out), cmocka_unit_test(reloads),
 		cmocka_unit_test(lists), cmocka_unit_test(other_users),
 	};
@@ -780,7 +669,6 @@ int main(void)
 
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 11 + i / 4099);
-	sem_init(&let_go, 0, 0);
 	failed = cmocka_run_group_tests_name("block server", tests, NULL, NULL);
 	if (!block_rig_is_local()) /* an RDMA device */
 		return failed;
