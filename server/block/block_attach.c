@@ -234,26 +234,28 @@ static void run_save(struct worker_job *job)
 static void on_saved(struct worker_job *job)
 {
 	struct block_volume *v = container_of(job, struct block_volume, save);
+	struct served_use *use = v->saver;
 
-	v->saver->loop.flushing--;
 	next_turn(v);
-	block_volume_put(v);
+	use->reactor->loop.flushing--;
+	served_use_put(use);
 }
 
 /* The connection of a call has ended before a worker has saved the holders. The turn of the call goes to a job of the
  * volume: what was fenced stays so after a restart, although no call may come for it any more. */
-static void save_without_call(struct reactor *re, struct block_volume *v)
+static void save_without_call(struct served_use *use, struct block_volume *v)
 {
-	v->saver = re;
+	struct loop *l = &use->reactor->loop;
+
+	v->saver = served_use_hold(use);
 	v->save = (struct worker_job){ .run = run_save, .done = on_saved, .prompt = true };
-	(void)block_volume_hold(v);
-	re->loop.flushing++;
-	if (re->loop.stop) { /* on_saved() would not run */
+	l->flushing++;
+	if (l->stop) { /* on_saved() would not run */
 		run_save(&v->save);
 		on_saved(&v->save);
 		return;
 	}
-	loop_submit(&re->loop, &v->save);
+	loop_submit(l, &v->save);
 }
 
 void block_attach_release(struct req *r)
@@ -266,7 +268,7 @@ void block_attach_release(struct req *r)
 		return;
 	call->attach.turn = false;
 	if (call->attach.unsaved && call->entry->vol->state)
-		save_without_call(r->reactor, call->entry->vol);
+		save_without_call(call->use, call->entry->vol);
 	else
 		next_turn(call->entry->vol);
 }

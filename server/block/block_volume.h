@@ -27,6 +27,7 @@ struct block_conn;
 struct block_state;
 struct fsync_batch;
 struct reactor;
+struct served_use;
 
 #define BLOCK_HOLDERS_MAX 256u
 #define BLOCK_SEEN_MAX 256u
@@ -109,9 +110,10 @@ struct block_volume {
 	unsigned detached_next;
 	struct list waiters;	 /* block_waiter: ATTACH and DETACH */
 
-	/* Of the call whose turn it is, not locked: a job in its place saves the holders (block_attach.c) */
+	/* Of the call whose turn it is, not locked: a job in its place saves the holders (block_attach.c). It holds the
+	 * volumes in force for the call, so that the state stays open. */
 	struct worker_job save;
-	struct reactor *saver;
+	struct served_use *saver;
 };
 
 /** block_volume_open - opens the file or device of @c, and finds what is known of it
