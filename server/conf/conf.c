@@ -342,6 +342,26 @@ static char *usual_state_dir(void)
 	return n < 0 ? NULL : dir;
 }
 
+/* leatd leaves the current directory, and opens the path again when a reload adds a volume. Return: 0 or -errno */
+static int make_absolute(char **path)
+{
+	char *cwd, *all = NULL;
+	int n;
+
+	if (!*path || **path == '/')
+		return 0;
+	cwd = getcwd(NULL, 0);
+	if (!cwd)
+		return -errno;
+	n = asprintf(&all, "%s/%s", cwd, *path);
+	free(cwd);
+	if (n < 0)
+		return -ENOMEM;
+	free(*path);
+	*path = all;
+	return 0;
+}
+
 enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WHY_BYTES])
 {
 	const char *file = NULL;
@@ -357,6 +377,10 @@ enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WH
 	if (!c->state_dir) {
 		c->state_dir = usual_state_dir(); /* without one: a key for this run */
 		c->state_dir_usual = true;
+	}
+	if (make_absolute(&c->state_dir)) {
+		(void)conf_say(why, "state-dir: %s", strerror(errno));
+		return CONF_BAD;
 	}
 	if (!c->nexports && !c->nblocks) {
 		(void)conf_say(why, "nothing to export: say --export DIR, or --block NAME=PATH");

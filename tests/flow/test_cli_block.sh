@@ -199,4 +199,18 @@ grep -q '^read over local' "$work/bench" || fail 'no results so far'
 ok "$LEAT" block info "$local/block/one"
 ! grep -q '^holder ' "$work/out" || fail "still attached: $(cat "$work/out")"
 
+# a reload adds a volume where the state directory was given by a relative path
+kill "$pid"
+wait "$pid" || :
+printf '[block one]\npath = %s/one.img\n' "$work" >"$work/conf"
+mkdir "$work/run"
+case $LEATD in /*) ;; *) LEATD=$PWD/$LEATD ;; esac
+leatd_run env -C "$work/run" "$LEATD" --config "$work/conf" --state-dir state --listen "$local"
+printf '[block two]\npath = %s/two.img\n' "$work" >>"$work/conf"
+ok "$LEAT" ctl reload "$local"
+ok "$LEAT" block info "$local/block/two"
+[ -e "$work/run/state/block-two.sync" ] || fail 'the state of the volume is somewhere else'
+bad 1 "conf:5: block three: .*/missing: No such file" sh -c "printf '[block three]\npath = %s/missing\n' '$work' >>'$work/conf'
+	'$LEAT' ctl reload '$local'"
+
 echo "$checks checks"
