@@ -219,7 +219,13 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 	const struct lt_statuses *statuses = c->proc->statuses;
 	uint32_t status = 0;
 
+	if (unlikely(c->ask)) {
+		c->status = lt_call_told(c, *err);
+		*err = c->proc->statuses->to_errno(c->status);
+		return c;
+	}
 	c->status = 0;
+	c->has_why = false;
 	if (*err == -ECANCELED && rpc->sent && lt_call_changes(c))
 		*err = -EINPROGRESS;
 	if (!has_status(c))
@@ -236,6 +242,8 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 		send_there(c);
 		return NULL;
 	}
+	if (unlikely(c->laned.lane) && !c->cancelled && lt_call_ask_holder(c, status))
+		return NULL;
 	c->status = status;
 	if (!c->laned.args)
 		lt_cache_reply(c, *err);
@@ -453,6 +461,6 @@ const char *lt_call_name(const struct lt_call *c)
 const char *lt_call_cause(const struct lt_call *c)
 {
 	if (c->status)
-		return c->proc->statuses->name(c->status);
+		return c->has_why ? c->why : c->proc->statuses->name(c->status);
 	return c->rpc.why ? c->rpc.why : "";
 }

@@ -100,7 +100,9 @@ struct lt_call {
 	struct rpcrdma_engine *engine;   /* of the additional thread that makes it, or NULL */
 	lt_call_done done;
 	struct rpcrdma_msg msg, cancel_msg;
-	char why[96];                    /* copy of rpc.why, which belongs to that thread, which writes it */
+	char why[136];                   /* copy of rpc.why, which belongs to that thread, which writes it; or a text of our own */
+	bool has_why;                    /* why explains the status */
+	struct lt_call_ask *ask;         /* with BLOCK: the call has failed, and asks for the holder; or NULL */
 	bool cancelled;                  /* by lt_call_cancel(): there is no further attempt */
 	bool cancelling, replied;        /* cancel_msg has yet to come back; msg has come back */
 	bool waits;                      /* for the timer */
@@ -160,6 +162,18 @@ void lt_call_free_block(struct lt_call *c);
  * was sent? Then it is sent again on its lane: on another one it might overtake an earlier copy of itself.
  */
 bool lt_call_lane_moved(const struct lt_call *c, uint32_t status);
+
+/** lt_call_ask_holder - the attachment of a call with this status has ended: asks the server for the holder of the volume,
+ * for the text of leat_error()
+ *
+ * Return: false: no reason to ask, or no memory. Else an INFO was sent, and lt_call_told() follows.
+ */
+bool lt_call_ask_holder(struct lt_call *c, uint32_t status);
+
+/** lt_call_told - the INFO has ended: the call is again what it was, with a text. Return: its status
+ * @err: 0 or -errno of the RPC
+ */
+uint32_t lt_call_told(struct lt_call *c, int err);
 
 /** lt_call_prog - starts the call whose arguments and results c->rpc has; for the files of each program
  * @p: static

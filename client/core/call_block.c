@@ -7,10 +7,15 @@
  *             many connections there have been at this index. librpcrdma encodes the arguments whenever it sends the
  *             call, so a retransmitted call names the connection that carries it. The server refuses copies of a call
  *             that it finds on an older one.
+ *             If the attachment of a call has ended, the call asks for the present holder before it fails.
  * Memory:     Results of LIST, INFO, ATTACH and EXTENTS are allocated by the codec.
  * Threads:    As call.c. The arguments are encoded on the thread of the connection, which counts the connections, too.
  * Errors:     -errno of block_status.c.
  */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
 #include "call.h"
 #include "handle.h"
 #include "block_status.h"
@@ -102,6 +107,66 @@ void lt_call_start_block(struct lt_call *c, uint32_t proc, const void *args, blo
 	c->rpc = (struct rpcrdma_call){ .args = c, .res = res, .sink = sink, .sinkcnt = sinkcnt, .segs_max = SEGS_MAX };
 	c->done = done;
 	lt_call_prog(c, LEAT_BLOCK, LEAT_BLOCK_V1, proc, &procs[proc]);
+}
+
+/* ---- the present holder ---- */
+
+struct lt_call_ask {
+	BLOCKINFOargs args;
+	BLOCKINFOres res;
+	/* of the call that failed */
+	struct rpcrdma_call rpc;
+	struct lt_call_laned laned;
+	const struct lt_proc *proc;
+};
+
+bool lt_call_ask_holder(struct lt_call *c, uint32_t status)
+{
+	static const char prefix[] = "/block/", from_the_first[] = "";
+	char *path = c->m->url.path; /* it names the volume */
+	struct lt_call_ask *ask;
+
+	if (status != BLOCK_ERR_FENCED || strncmp(path, prefix, strlen(prefix)) != 0)
+		return false;
+	ask = calloc(1, sizeof(*ask));
+	if (!ask)
+		return false;
+	ask->args = (BLOCKINFOargs){ .volume = path + strlen(prefix), .after = (char *)(uintptr_t)from_the_first };
+	ask->rpc = c->rpc;
+	ask->laned = c->laned;
+	ask->proc = c->proc;
+	c->ask = ask;
+	lt_call_start_block(c, BLOCKPROC_INFO, &ask->args, NULL, &ask->res, NULL, 0, c->done);
+	return true;
+}
+
+static void explain_fenced(struct lt_call *c, const BLOCKINFOresok *ok)
+{
+	const block_holder *h = ok->holders.holders_val;
+
+	c->has_why = ok->holders.holders_len == 1 && !(ok->info.flags & BLOCK_SHARED); /* of many, none is the one */
+	if (!c->has_why)
+		return;
+	text_clean(h->name);
+	text_clean(h->app);
+	text_clean(h->peer);
+	(void)snprintf(c->why, sizeof(c->why), "BLOCK_ERR_FENCED: holder %.20s has the volume now: %.20s on %.40s", h->name,
+		       h->app[0] ? h->app : "a program", h->peer);
+}
+
+uint32_t lt_call_told(struct lt_call *c, int err)
+{
+	struct lt_call_ask *ask = c->ask;
+
+	if (!err && ask->res.status == BLOCK_OK)
+		explain_fenced(c, &ask->res.BLOCKINFOres_u.resok);
+	lt_call_free_block(c);
+	c->rpc = ask->rpc;
+	c->laned = ask->laned;
+	c->proc = ask->proc;
+	c->ask = NULL;
+	free(ask);
+	return BLOCK_ERR_FENCED;
 }
 
 void lt_call_free_block(struct lt_call *c)

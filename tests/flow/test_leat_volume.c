@@ -198,6 +198,7 @@ static void other_holder(void **state)
 	while (!write.fn)
 		assert_true(leat_poll(leat_session(leat_block_handle(b)), -1) >= 0);
 	assert_int_equal(write.result, -ESTALE);
+	assert_non_null(strstr(leat_error(leat_block_handle(b)), "holder next has the volume now"));
 	assert_int_equal(leat_block_detach(b), -ESTALE);
 	look = attach_at(url, "v", LEAT_BLOCK_LOOK);
 	assert_int_equal(leat_block_take_over(look, "no one"), -ENOENT);

@@ -14,6 +14,8 @@ static block_lane lanes[8];
 static unsigned nlanes;
 static unsigned refused;  /* calls that are refused with BLOCK_ERR_OLD_LANE */
 static bool reconnects;   /* ... because their connection has been replaced */
+static unsigned fenced, infos; /* calls whose attachment has ended; INFOs */
+static int info_err;
 static unsigned later;    /* calls that are answered with BLOCK_ERR_LATER */
 static uint64_t verf;
 
@@ -34,6 +36,21 @@ static block_lane encode(struct rpcrdma_call *call)
 	return at.at.lane;
 }
 
+/* The codec allocates results: xdr_free() follows. */
+static int answer_info(struct rpcrdma_call *call)
+{
+	const BLOCKINFOargs *args = ((const struct lt_call *)call->args)->laned.args;
+	BLOCKINFOres *res = call->res;
+	BLOCKINFOresok *ok = &res->BLOCKINFOres_u.resok;
+
+	assert_string_equal(args->volume, "vol");
+	ok->info.name = strdup("vol");
+	ok->holders.holders_val = calloc(1, sizeof(block_holder));
+	ok->holders.holders_len = 1;
+	ok->holders.holders_val[0] = (block_holder){ .name = strdup("thief"), .app = strdup("qemu\n"), .peer = strdup("host7") };
+	return info_err;
+}
+
 static int answer(struct rpcrdma_call *call)
 {
 	BLOCKCHANGEres *res = call->res;
@@ -42,7 +59,14 @@ static int answer(struct rpcrdma_call *call)
 	assert_int_equal(call->prog, LEAT_BLOCK);
 	assert_true(nlanes < 8);
 	lanes[nlanes++] = lane;
-	if (later) {
+	if (call->proc == BLOCKPROC_INFO) {
+		infos++;
+		return answer_info(call);
+	}
+	if (fenced) {
+		fenced--;
+		res->status = BLOCK_ERR_FENCED;
+	} else if (later) {
 		later--;
 		res->status = BLOCK_ERR_LATER;
 	} else if (refused) {
@@ -71,7 +95,9 @@ static int setup(void **state)
 	m->server->lane_instance = 77;
 	atomic_store(&m->server->incarnation[0], 1);
 	atomic_store(&m->server->incarnation[1], 5);
-	nlanes = refused = later = 0;
+	nlanes = refused = later = fenced = infos = 0;
+	info_err = 0;
+	strcpy(m->url.path, "/block/vol");
 	reconnects = true;
 	verf = 1;
 	return 0;
@@ -151,6 +177,28 @@ static void do_not_loop(void **state)
 	assert_non_null(strstr(leat_error(m), "BLOCK_ERR_OLD_LANE"));
 }
 
+/* The text of the error names the present holder, if the server says so. */
+static void name_the_holder(void **state)
+{
+	uint8_t buf[512] = { 0 };
+
+	(void)state;
+	fenced = 1;
+	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), -ESTALE);
+	assert_int_equal(infos, 1);
+	assert_non_null(strstr(leat_error(m), "BLOCK_ERR_FENCED: holder thief has the volume now: qemu? on host7"));
+	fenced = 1;
+	assert_int_equal(leat_block_flush(b), -ESTALE);
+	assert_non_null(strstr(leat_error(m), "FLUSH"));
+	assert_non_null(strstr(leat_error(m), "holder thief"));
+	fenced = 1;
+	info_err = -EIO;
+	assert_int_equal(leat_block_flush(b), -ESTALE);
+	assert_int_equal(infos, 3);
+	assert_non_null(strstr(leat_error(m), "BLOCK_ERR_FENCED: another holder took over"));
+	assert_int_equal(leat_block_pwrite(b, buf, 512, 0, 0), 512);
+}
+
 /* A cancelled call is not sent again. */
 static void end_when_cancelled(void **state)
 {
@@ -219,7 +267,7 @@ static void cancelled_write(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(name_their_connection), TEST(stay_on_their_lane), TEST(stay_there_later), TEST(do_not_loop), TEST(end_when_cancelled),
+		TEST(name_their_connection), TEST(stay_on_their_lane), TEST(stay_there_later), TEST(do_not_loop), TEST(name_the_holder), TEST(end_when_cancelled),
 		TEST(cancelled_read), TEST(cancelled_write),
 	};
 
