@@ -167,7 +167,7 @@ int leat_block_holders(struct leat_block *b, void (*fn)(void *ctx, const struct 
  * of it: the next leat_block_attach() gets it.
  *
  * Return: 0; -ENOENT: no such volume or holder; -EACCES; -ETIMEDOUT: operations of the holder have not ended within 30 s,
- * they are fenced: call again; -EINVAL: "" on a shared volume, or no name.
+ * they are fenced: call again; -EINVAL: "" on a shared volume, or not the name of a holder.
  */
 int leat_block_take_over(struct leat_block *b, const char *holder);
 
