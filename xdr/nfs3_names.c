@@ -18,6 +18,7 @@
 #include "nfs3_names.h"
 #include "nfsacl.h"
 #include "space.h"
+#include "stripes.h"
 
 #define NFS(name) [NFSPROC3_##name] = #name
 
@@ -58,6 +59,13 @@ static const char *const block_procs[] = {
 	BLOCK(DISCARD), BLOCK(FLUSH), BLOCK(ZERO), BLOCK(EXTENTS),
 };
 
+#define STRIPE(name) [STRIPEPROC_##name] = #name
+
+static const char *const stripe_procs[] = {
+	STRIPE(NULL), STRIPE(INFO), STRIPE(READ), STRIPE(WRITE), STRIPE(COMMIT), STRIPE(STAT), STRIPE(FENCE),
+	STRIPE(REMOVE), STRIPE(LIST),
+};
+
 static const struct {
 	uint32_t prog;
 	const char *name;
@@ -70,6 +78,7 @@ static const struct {
 	{ MOUNT_PROGRAM, "MOUNT", mount_procs, ARRAY_SIZE(mount_procs) },
 	{ LEAT_CTL, "CTL", ctl_procs, ARRAY_SIZE(ctl_procs) },
 	{ LEAT_BLOCK, "BLOCK", block_procs, ARRAY_SIZE(block_procs) },
+	{ LEAT_STRIPES, "STRIPES", stripe_procs, ARRAY_SIZE(stripe_procs) },
 };
 
 const char *nfs3_prog_name(uint32_t prog)

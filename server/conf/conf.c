@@ -43,6 +43,9 @@ void conf_fini(struct conf *c)
 	for (size_t i = 0; i < c->nblocks; i++)
 		block_conf_fini(&c->blocks[i]);
 	c->nblocks = 0;
+	for (size_t i = 0; i < c->nstripes; i++)
+		stripes_conf_fini(&c->stripes[i]);
+	c->nstripes = 0;
 	free(c->capture);
 	free(c->state_dir);
 	c->capture = c->state_dir = NULL;
@@ -58,6 +61,8 @@ static struct conf_list list_of(struct conf *c, const struct spec_kind *k)
 {
 	if (k == &export_conf_kind)
 		return (struct conf_list){ (char *)c->exports, &c->nexports, CONF_EXPORTS_MAX };
+	if (k == &stripes_conf_kind)
+		return (struct conf_list){ (char *)c->stripes, &c->nstripes, CONF_STRIPES_MAX };
 	return (struct conf_list){ (char *)c->blocks, &c->nblocks, CONF_BLOCKS_MAX };
 }
 
@@ -114,6 +119,8 @@ static int begin_spec(struct file_reader *r, const struct spec_kind *k, const ch
 	k->init(r->element);
 	if (k == &block_conf_kind)
 		((struct block_conf *)r->element)->line = r->line;
+	else if (k == &stripes_conf_kind)
+		((struct stripes_conf *)r->element)->line = r->line;
 	*spec_name(k, r->element) = strdup(name);
 	return *spec_name(k, r->element) ? 0 : conf_say(r->why, "out of memory");
 }
@@ -161,7 +168,12 @@ static int begin_section(struct file_reader *r, char *text)
 		return begin_spec(r, &export_conf_kind, name);
 	if (named(name, "block", &name))
 		return begin_spec(r, &block_conf_kind, name);
-	return conf_say(r->why, "no such section: [%s]; there are [server], [export NAME] and [block NAME]", name);
+	if (named(name, "stripes", &name))
+		return begin_spec(r, &stripes_conf_kind, name);
+	if (named(name, "volume", &name))
+		return conf_say(r->why, "[volume %s]: volumes are not served yet, only their stripes", name);
+	return conf_say(r->why, "no such section: [%s]; there are [server], [export NAME], [block NAME] and [stripes NAME]",
+			name);
 }
 
 /* Checks for input that inih would reject without a message, or accept wrongly. */
@@ -288,13 +300,16 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 		case 'b':
 			err = add_spec(c, &block_conf_kind, value, why);
 			break;
+		case 's':
+			err = add_spec(c, &stripes_conf_kind, value, why);
+			break;
 		default:
 			err = opt_set(o, c, value, why, CONF_WHY_BYTES);
 			break;
 		}
 		/* a wrong URL, export or volume is not a usage error */
 		if (err)
-			return o->letter && strchr("leb", o->letter) ? CONF_BAD : CONF_USAGE;
+			return o->letter && strchr("lebs", o->letter) ? CONF_BAD : CONF_USAGE;
 	}
 	if (rc)
 		return CONF_USAGE;
@@ -310,15 +325,17 @@ void conf_help(FILE *to)
 	size_t peers_n, data_n;
 	const struct opt *peers = peers_opts(&peers_n), *data = data_conf_opts(&data_n);
 
-	fputs("usage: leatd [OPTION]... {--export SPEC | --block SPEC}...\n\n", to);
+	fputs("usage: leatd [OPTION]... {--export SPEC | --block SPEC | --stripes SPEC}...\n\n", to);
 	opt_help(to, conf_opts, CONF_OPTS, 2, false);
 	fputs("\nOptions of an export; on the command line a bare name is NAME=yes:\n\n", to);
 	opt_help(to, export_conf_kind.opts, export_conf_kind.nopts, 2, true);
 	fputs("\nOptions of a block volume:\n\n", to);
 	opt_help(to, block_conf_kind.opts, block_conf_kind.nopts, 2, true);
-	fputs("\nOptions of both, which clients may use it:\n\n", to);
+	fputs("\nOptions of stripes of a volume:\n\n", to);
+	opt_help(to, stripes_conf_kind.opts, stripes_conf_kind.nopts, 2, true);
+	fputs("\nOptions of all of them, which clients may use it:\n\n", to);
 	opt_help(to, peers, peers_n, 2, true);
-	fputs("\nOptions of both, for how data travels; a block volume has read=direct, write=direct\n"
+	fputs("\nOptions of all of them, for how data travels; a block volume has read=direct, write=direct\n"
 	      "and trust_clients=yes:\n\n", to);
 	opt_help(to, data, data_n, 2, true);
 	fputs("\nSizes take K, M, G and T, times ns, us, ms and s.\n", to);
@@ -382,8 +399,8 @@ enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WH
 		(void)conf_say(why, "state-dir: %s", strerror(errno));
 		return CONF_BAD;
 	}
-	if (!c->nexports && !c->nblocks) {
-		(void)conf_say(why, "nothing to export: say --export DIR, or --block NAME=PATH");
+	if (!c->nexports && !c->nblocks && !c->nstripes) {
+		(void)conf_say(why, "nothing to export: say --export DIR, --block NAME=PATH, or --stripes NAME=PATH,key=FILE,id=N");
 		return CONF_USAGE;
 	}
 	return conf_check(c, why) ? CONF_BAD : CONF_RUN;
@@ -444,6 +461,15 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 				return say_same(&c->blocks[k], &c->blocks[i], why);
 		}
 	}
+	for (size_t i = 0; i < c->nstripes; i++) {
+		for (size_t k = 0; k < i; k++) {
+			if (!strcmp(c->stripes[i].name, c->stripes[k].name))
+				return conf_say(why, "stripes %s: there is one already", c->stripes[i].name);
+			if (!strcmp(c->stripes[i].path, c->stripes[k].path))
+				return conf_say(why, "stripes %s and stripes %s are the same, %s", c->stripes[k].name,
+						c->stripes[i].name, c->stripes[i].path);
+		}
+	}
 	for (size_t i = 0; i < c->nlisten; i++) {
 		if (!is_reachable(&c->listen[i]))
 			continue;
@@ -462,6 +488,13 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 						"%s would be reached by other hosts, but block %s has no clients=: "
 						"name the allowed hosts, or listen on a loopback address",
 						rpcrdma_addr_print(&c->listen[i], url, sizeof(url)), c->blocks[k].name);
+		}
+		for (size_t k = 0; k < c->nstripes; k++) {
+			if (!c->stripes[k].peers.n)
+				return conf_say(why,
+						"%s would be reached by other hosts, but stripes %s has no clients=: "
+						"name the allowed hosts, or listen on a loopback address",
+						rpcrdma_addr_print(&c->listen[i], url, sizeof(url)), c->stripes[k].name);
 		}
 	}
 	return 0;

@@ -16,9 +16,11 @@
 #include "block_conf.h"
 #include "export.h"
 #include "rpcrdma.h"
+#include "stripes_conf.h"
 
 #define CONF_EXPORTS_MAX 256
 #define CONF_BLOCKS_MAX 256
+#define CONF_STRIPES_MAX 64
 #define CONF_LISTEN_MAX 32
 
 /* Owned by the caller of conf_init(); conf_fini() frees its members. */
@@ -27,6 +29,8 @@ struct conf {
 	size_t nexports;
 	struct block_conf blocks[CONF_BLOCKS_MAX];
 	size_t nblocks;
+	struct stripes_conf stripes[CONF_STRIPES_MAX];
+	size_t nstripes;
 	struct rpcrdma_addr listen[CONF_LISTEN_MAX];
 	size_t nlisten;	   /* 0: all transports that the machine supports */
 	unsigned reactors; /* 0: one per core */
@@ -61,7 +65,7 @@ void conf_fini(struct conf *c);
 
 #define CONF_WHY_BYTES 512
 
-/** conf_file - reads an INI file: [server], [export NAME] and [block NAME] sections, with the names of the options
+/** conf_file - reads an INI file: sections [server], [export NAME], [block NAME] and [stripes NAME], with the names of the options
  * @why: receives "FILE:LINE: reason" on failure
  *
  * Return: 0, -EINVAL, or the errno of opening it.

@@ -24,6 +24,7 @@
 #include "ctl_where.h"
 #include "nfs.h"
 #include "block_service.h"
+#include "stripe_service.h"
 
 #ifndef LEAT_VERSION
 #define LEAT_VERSION "unknown"
@@ -133,7 +134,7 @@ static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
 #undef ADD
 }
 
-enum counters_of { OF_SPINE, OF_NFS, OF_BLOCK };
+enum counters_of { OF_SPINE, OF_NFS, OF_BLOCK, OF_STRIPES };
 
 /* The counters at offset @at of all reactors: of struct reactor_counters, nfs_counters or block_counters */
 struct counter {
@@ -150,6 +151,8 @@ static const char *counters_of(const struct reactor *re, enum counters_of of)
 		return (const char *)&nfs_reactor(re)->counters;
 	case OF_BLOCK:
 		return (const char *)&block_reactor(re)->counters;
+	case OF_STRIPES:
+		return (const char *)&stripe_reactor(re)->counters;
 	case OF_SPINE:
 		break;
 	}
@@ -180,8 +183,10 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 #define MOST_STORE(name) { #name, OF_SPINE, true, SPINE(store.name) },
 #define SUM_NFS(name) { #name, OF_NFS, false, offsetof(struct nfs_counters, name) },
 #define SUM_BLOCK(name) { #name, OF_BLOCK, false, offsetof(struct block_counters, name) },
+#define SUM_STRIPE(name) { #name, OF_STRIPES, false, offsetof(struct stripe_counters, name) },
 	static const struct counter counters[] = {
-		REACTOR_COUNTERS(SUM, MOST) NFS_COUNTERS(SUM_NFS) BLOCK_COUNTERS(SUM_BLOCK) STORE_COUNTERS(SUM_STORE, MOST_STORE)
+		REACTOR_COUNTERS(SUM, MOST) NFS_COUNTERS(SUM_NFS) BLOCK_COUNTERS(SUM_BLOCK)
+		STRIPE_COUNTERS(SUM_STRIPE) STORE_COUNTERS(SUM_STORE, MOST_STORE)
 	};
 
 	add(l, "reactors", srv->nreactors);
@@ -194,6 +199,7 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 #undef MOST_STORE
 #undef SUM_NFS
 #undef SUM_BLOCK
+#undef SUM_STRIPE
 }
 
 static void add_drcs(struct list_of_stats *l, const struct server *srv)

@@ -106,6 +106,11 @@ static void take(struct conf *now, struct conf *c)
 	memcpy(now->blocks, c->blocks, sizeof(c->blocks));
 	now->nblocks = c->nblocks;
 	c->nblocks = 0;
+	for (size_t i = 0; i < now->nstripes; i++)
+		stripes_conf_fini(&now->stripes[i]);
+	memcpy(now->stripes, c->stripes, sizeof(c->stripes));
+	now->nstripes = c->nstripes;
+	c->nstripes = 0;
 	now->log_level = c->log_level;
 	log_set_level(c->log_level);
 }
@@ -115,8 +120,11 @@ static void count(const struct conf *c, char buf[COUNTS_BYTES])
 	int n = snprintf(buf, COUNTS_BYTES, "%zu export%s", c->nexports, c->nexports == 1 ? "" : "s");
 
 	if (c->nblocks)
-		(void)snprintf(buf + n, COUNTS_BYTES - (size_t)n, ", %zu block volume%s", c->nblocks,
-			       c->nblocks == 1 ? "" : "s");
+		n += snprintf(buf + n, COUNTS_BYTES - (size_t)n, ", %zu block volume%s", c->nblocks,
+			      c->nblocks == 1 ? "" : "s");
+	if (c->nstripes)
+		(void)snprintf(buf + n, COUNTS_BYTES - (size_t)n, ", stripes of %zu volume%s", c->nstripes,
+			       c->nstripes == 1 ? "" : "s");
 }
 
 static int apply(struct reload *r, struct conf *c, char *said, size_t said_bytes)

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "block_service.h"
+#include "stripe_service.h"
 #include "cm.h"
 #include "nfs.h"
 #include "rpcbind.h"
@@ -226,7 +227,7 @@ static void free_all(struct server *s)
 
 int server_start(const struct conf *conf, struct server **ret)
 {
-	static const struct service *const services[] = { &nfs_service, &block_service, NULL };
+	static const struct service *const services[] = { &nfs_service, &block_service, &stripe_service, NULL };
 
 	return server_start_services(conf, services, ret);
 }

@@ -141,6 +141,8 @@ static int listen_defaults(struct cm *cm, const struct conf *conf)
 		all_named &= conf->exports[i].peers.n > 0;
 	for (size_t i = 0; i < conf->nblocks; i++)
 		all_named &= conf->blocks[i].peers.n > 0;
+	for (size_t i = 0; i < conf->nstripes; i++)
+		all_named &= conf->stripes[i].peers.n > 0;
 	if (all_named)
 		try_default(cm, &rdma);
 	else

@@ -93,6 +93,7 @@ struct prog {
 enum service_slot {
 	SERVICE_NFS, /* files; a test's only service */
 	SERVICE_BLOCK,
+	SERVICE_STRIPES,
 	SERVICES,
 };
 

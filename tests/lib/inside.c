@@ -19,6 +19,7 @@
 #include "handle.h"
 #include "nfs.h"
 #include "readahead.h"
+#include "stripe_service.h"
 #include "sync.h"
 
 enum { SPINE = SERVICES };
@@ -27,13 +28,14 @@ enum { SPINE = SERVICES };
 #define OF_STORE(name) { #name, SPINE, offsetof(struct reactor_counters, store.name) },
 #define OF_NFS(name) { #name, SERVICE_NFS, offsetof(struct nfs_counters, name) },
 #define OF_BLOCK(name) { #name, SERVICE_BLOCK, offsetof(struct block_counters, name) },
+#define OF_STRIPE(name) { #name, SERVICE_STRIPES, offsetof(struct stripe_counters, name) },
 
 static const struct {
 	const char *name;
 	unsigned of; /* enum service_slot, or SPINE */
 	size_t offset;
 } counters[] = { REACTOR_COUNTERS(OF_REACTOR, OF_REACTOR) STORE_COUNTERS(OF_STORE, OF_STORE) NFS_COUNTERS(OF_NFS)
-		 BLOCK_COUNTERS(OF_BLOCK) };
+		 BLOCK_COUNTERS(OF_BLOCK) STRIPE_COUNTERS(OF_STRIPE) };
 
 static const char *counters_of(const struct reactor *re, unsigned of)
 {
@@ -42,6 +44,8 @@ static const char *counters_of(const struct reactor *re, unsigned of)
 		return (const char *)&nfs_reactor(re)->counters;
 	case SERVICE_BLOCK:
 		return (const char *)&block_reactor(re)->counters;
+	case SERVICE_STRIPES:
+		return (const char *)&stripe_reactor(re)->counters;
 	default:
 		return (const char *)&re->counters;
 	}

@@ -331,6 +331,51 @@ static void volumes(void **state)
 	assert_int_equal(args(c, "--block x=%s/vol,path=/", c->dir.path), CONF_BAD);
 }
 
+static void stripes(void **state)
+{
+	struct ctx *c = *state;
+	const struct stripes_conf *s = c->conf.stripes;
+	char text[1024];
+
+	tmp_dir_mkdir(&c->dir, "one");
+	tmp_dir_mkdir(&c->dir, "two");
+	tmp_dir_write(&c->dir, "key", "x"); /* read when the server opens the directory */
+	snprintf(text, sizeof(text), "[stripes a]\npath = %s/one\nkey = %s/key\nid = 4294967295\nclients = 10.0.0.0/8\n"
+		 "read = direct\n", c->dir.path, c->dir.path);
+	tmp_dir_write(&c->dir, "conf", text);
+	assert_int_equal(args(c, "-c %s/conf --stripes b=%s/two,key=%s/key,id=1", c->dir.path, c->dir.path, c->dir.path),
+			 CONF_RUN);
+	assert_int_equal(c->conf.nstripes, 2);
+	assert_string_equal(s[0].name, "a");
+	assert_int_equal(s[0].id, UINT32_MAX);
+	assert_int_equal(s[0].peers.n, 1);
+	assert_int_equal(s[0].data.read, DATA_READ_DIRECT);
+	assert_int_equal(s[0].line, 1);
+	assert_int_equal(s[0].key[0], '/');
+	assert_int_equal(s[1].id, 1);
+	assert_int_equal(args(c, "--stripes b=%s/two,id=1", c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "no key given"));
+	assert_int_equal(args(c, "--stripes b=%s/two,key=%s/key", c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "no id given"));
+	assert_int_equal(args(c, "--stripes b=%s/two,key=%s/key,id=0", c->dir.path, c->dir.path), CONF_BAD);
+	assert_int_equal(args(c, "--stripes b=%s/two,key=%s/none,id=1", c->dir.path, c->dir.path), CONF_BAD);
+	assert_int_equal(args(c, "--stripes b=%s/key,key=%s/key,id=1", c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "not a directory"));
+	assert_int_equal(args(c, "--stripes %s/two,key=%s/key,id=1", c->dir.path, c->dir.path), CONF_BAD);
+	assert_int_equal(args(c, "-c %s/conf --stripes a=%s/two,key=%s/key,id=1", c->dir.path, c->dir.path, c->dir.path),
+			 CONF_BAD);
+	assert_non_null(strstr(c->why, "stripes a: there is one already"));
+	assert_int_equal(args(c, "-c %s/conf --stripes b=%s/one,key=%s/key,id=1", c->dir.path, c->dir.path, c->dir.path),
+			 CONF_BAD);
+	assert_non_null(strstr(c->why, "are the same"));
+	assert_int_equal(args(c, "--stripes b=%s/two,key=%s/key,id=1 --listen tcp://0.0.0.0:1", c->dir.path, c->dir.path),
+			 CONF_BAD);
+	assert_non_null(strstr(c->why, "stripes b has no clients="));
+	tmp_dir_write(&c->dir, "conf", "[server]\n[volume big]\npath = /tmp\n");
+	assert_int_equal(args(c, "-c %s/conf", c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "conf:2: [volume big]: volumes are not served yet"));
+}
+
 static void file_refused(void **state)
 {
 	static const struct {
@@ -423,6 +468,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(file, setup, teardown),
 		cmocka_unit_test_setup_teardown(volumes, setup, teardown),
 		cmocka_unit_test_setup_teardown(volumes_of_one_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(stripes, setup, teardown),
 		cmocka_unit_test_setup_teardown(file_refused, setup, teardown),
 	};
 

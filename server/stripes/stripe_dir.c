@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * stripe_dir.c - a directory of stripes: its marker, its lock, and what it keeps of its volume
+ *
+ * Operation: The directory itself is locked with flock(), so that it needs no file for that. The marker is written last:
+ *            a directory with a marker has all its directories of objects. The kind of record is chosen once, when the
+ *            marker is written. Otherwise records that a leatd of root wrote would be invisible to one of another user.
+ *            Files that are replaced are written to a temporary file, synced, renamed, and the directory is synced.
+ * Memory:    struct stripe_dir has descriptors only.
+ * Threads:   Any; stripe_dir_set_term() one at a time.
+ * Errors:    A text for the user.
+ */
+#include "stripe_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/opt.h"
+
+#define MARKER "leat-stripes"
+#define MARKER_HEAD "leat-stripes 1\n"
+#define TEXT_MAX 256u
+#define RECORD_ROOT "trusted.leat"
+#define RECORD_USER "user.leat"
+
+/* ---- small files ---------------------------------------------------------------------------- */
+
+/* Return: 0, -ENOENT, -errno; -EINVAL: too long */
+static int read_text(int dir, const char *name, char ret[TEXT_MAX])
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), err = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, ret, TEXT_MAX);
+	if (n < 0)
+		err = -errno;
+	else if (n == TEXT_MAX)
+		err = -EINVAL;
+	else
+		ret[n] = '\0';
+	close(fd);
+	return err;
+}
+
+static int write_synced(int fd, const char *text)
+{
+	ssize_t n = write(fd, text, strlen(text));
+
+	if (n != (ssize_t)strlen(text))
+		return n < 0 ? -errno : -EIO;
+	return fsync(fd) ? -errno : 0;
+}
+
+static int replace_text(int dir, const char *name, const char *text)
+{
+	char tmp[64];
+	int fd, err;
+
+	(void)snprintf(tmp, sizeof(tmp), "%s.new", name);
+	fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	err = write_synced(fd, text);
+	close(fd);
+	if (!err && renameat(dir, tmp, dir, name))
+		err = -errno;
+	return err ? err : fsync(dir) ? -errno : 0;
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+void stripe_dir_path(const stripe_name *name, char ret[STRIPE_PATH_BYTES])
+{
+	int n = snprintf(ret, STRIPE_PATH_BYTES, "%02x/", (unsigned char)name->object[0]);
+
+	for (unsigned i = 0; i < STRIPE_OBJECT_BYTES; i++)
+		n += snprintf(ret + n, STRIPE_PATH_BYTES - (size_t)n, "%02x", (unsigned char)name->object[i]);
+	(void)snprintf(ret + n, STRIPE_PATH_BYTES - (size_t)n, ".%" PRIu32, name->stripe);
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int stripe_dir_name(unsigned fan, const char *file, stripe_name *ret)
+{
+	char again[STRIPE_PATH_BYTES];
+	stripe_name name;
+	unsigned long n;
+
+	for (unsigned i = 0; i < STRIPE_OBJECT_BYTES; i++) {
+		int high = hex_digit(file[2 * i]), low = high < 0 ? -1 : hex_digit(file[2 * i + 1]);
+
+		if (low < 0)
+			return -EINVAL;
+		name.object[i] = (char)(high << 4 | low);
+	}
+	file += STRIPE_OBJECT_BYTES * 2;
+	errno = 0;
+	n = *file == '.' && file[1] >= '0' && file[1] <= '9' ? strtoul(file + 1, NULL, 10) : ULONG_MAX;
+	if (errno || n > UINT32_MAX || (unsigned char)name.object[0] != fan)
+		return -EINVAL;
+	name.stripe = (uint32_t)n;
+	stripe_dir_path(&name, again); /* only one way to write it */
+	if (strcmp(strchr(again, '.'), file))
+		return -EINVAL;
+	*ret = name;
+	return 0;
+}
+
+/* ---- the term ------------------------------------------------------------------------------- */
+
+int stripe_dir_term(const struct stripe_dir *d, uint64_t *ret)
+{
+	char text[TEXT_MAX], *end;
+	int err = read_text(d->fd, "term", text);
+	uint64_t n;
+
+	if (err == -ENOENT) {
+		*ret = 0;
+		return 0;
+	}
+	if (err)
+		return err;
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || *text < '0' || *text > '9' || strcmp(end, "\n"))
+		return -EBADMSG;
+	*ret = n;
+	return 0;
+}
+
+int stripe_dir_set_term(const struct stripe_dir *d, uint64_t term)
+{
+	char text[TEXT_MAX];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64 "\n", term);
+	return replace_text(d->fd, "term", text);
+}
+
+/* ---- the marker ----------------------------------------------------------------------------- */
+
+static int try_record(int fd, const char *name)
+{
+	static const char value[36];
+	int err = fsetxattr(fd, name, value, sizeof(value), 0) ? -errno : 0;
+
+	if (!err)
+		(void)fremovexattr(fd, name);
+	return err;
+}
+
+/* Finds the extended attribute that this process may set. Return: 0; -EOPNOTSUPP: none; -errno */
+static int choose_record(struct stripe_dir *d)
+{
+	int err = try_record(d->objects, RECORD_ROOT);
+
+	d->record = err ? RECORD_USER : RECORD_ROOT;
+	return err ? try_record(d->objects, RECORD_USER) : 0;
+}
+
+static void print_marker(const struct stripe_dir *d, char ret[TEXT_MAX])
+{
+	(void)snprintf(ret, TEXT_MAX, MARKER_HEAD "volume = %016" PRIx64 "\nserver = %" PRIu32 "\nrecord = %s\n", d->volume,
+		       d->server, d->record);
+}
+
+static int check_empty(const struct stripe_dir *d, char *why, size_t why_bytes)
+{
+	static const char *const allowed[] = { ".", "..", "lost+found", "objects", MARKER ".new" };
+	int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!dir) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return opt_fail(err, why, why_bytes, "%s", strerror(-err));
+	}
+	while (!err && (e = readdir(dir)) != NULL) {
+		bool ok = false;
+
+		for (unsigned i = 0; i < ARRAY_SIZE(allowed) && !ok; i++)
+			ok = !strcmp(e->d_name, allowed[i]);
+		if (!ok)
+			err = opt_fail(-EINVAL, why, why_bytes, "it has no stripes yet, and is not empty: %.80s", e->d_name);
+	}
+	closedir(dir);
+	return err;
+}
+
+/* Makes the directories of objects, durably. Return: 0 or -errno */
+static int make_objects(struct stripe_dir *d)
+{
+	if (mkdirat(d->fd, "objects", 0700) && errno != EEXIST)
+		return -errno;
+	d->objects = openat(d->fd, "objects", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (d->objects < 0)
+		return -errno;
+	for (unsigned i = 0; i < STRIPE_DIR_FANOUT; i++) {
+		char name[4];
+
+		(void)snprintf(name, sizeof(name), "%02x", i);
+		if (mkdirat(d->objects, name, 0700) && errno != EEXIST)
+			return -errno;
+	}
+	return fsync(d->objects) || fsync(d->fd) ? -errno : 0;
+}
+
+static int no_record(int err, char *why, size_t why_bytes)
+{
+	return opt_fail(err, why, why_bytes, "its file system keeps no extended attributes: %s", strerror(-err));
+}
+
+static int make_dir(struct stripe_dir *d, char *why, size_t why_bytes)
+{
+	char text[TEXT_MAX];
+	int err = check_empty(d, why, why_bytes);
+
+	if (err)
+		return err;
+	err = make_objects(d);
+	if (err)
+		return opt_fail(err, why, why_bytes, "%s", strerror(-err));
+	err = choose_record(d);
+	if (err)
+		return no_record(err, why, why_bytes);
+	print_marker(d, text);
+	err = replace_text(d->fd, MARKER, text);
+	return err ? opt_fail(err, why, why_bytes, "%s", strerror(-err)) : 0;
+}
+
+/* Is the marker that of @d, with one of the records? */
+static bool is_ours(struct stripe_dir *d, const char *marker)
+{
+	static const char *const records[] = { RECORD_ROOT, RECORD_USER };
+	char text[TEXT_MAX];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(records); i++) {
+		d->record = records[i];
+		print_marker(d, text);
+		if (!strcmp(text, marker))
+			return true;
+	}
+	return false;
+}
+
+static int check_marker(struct stripe_dir *d, const char *marker, char *why, size_t why_bytes)
+{
+	unsigned long long volume;
+	unsigned long server;
+	int err;
+
+	if (!is_ours(d, marker)) {
+		if (sscanf(marker, MARKER_HEAD "volume = %llx\nserver = %lu\n", &volume, &server) != 2)
+			return opt_fail(-EINVAL, why, why_bytes, "its " MARKER " is not of this version, or damaged");
+		return opt_fail(-EINVAL, why, why_bytes, "it is of server %lu of volume %016llx, not of server %" PRIu32
+				" of volume %016" PRIx64, server, volume, d->server, d->volume);
+	}
+	d->objects = openat(d->fd, "objects", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (d->objects < 0)
+		return opt_fail(-errno, why, why_bytes, "objects: %s", strerror(errno));
+	err = try_record(d->objects, d->record);
+	if (err == -EPERM)
+		return opt_fail(err, why, why_bytes, "its objects have records that only root can read, " RECORD_ROOT);
+	return err ? no_record(err, why, why_bytes) : 0;
+}
+
+/* ---- the directory -------------------------------------------------------------------------- */
+
+static int open_dir(const char *path, struct stripe_dir *d, char *why, size_t why_bytes)
+{
+	char marker[TEXT_MAX];
+	struct stat st;
+	int err;
+
+	d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->fd < 0 || fstat(d->fd, &st))
+		return opt_fail(-errno, why, why_bytes, "%s", strerror(errno));
+	d->dev = st.st_dev;
+	d->ino = st.st_ino;
+	if (flock(d->fd, LOCK_EX | LOCK_NB))
+		return opt_fail(-EBUSY, why, why_bytes, "%s",
+				errno == EWOULDBLOCK ? "another leatd uses it" : strerror(errno));
+	err = read_text(d->fd, MARKER, marker);
+	if (err == -ENOENT)
+		return make_dir(d, why, why_bytes);
+	if (err)
+		return opt_fail(err, why, why_bytes, MARKER ": %s", strerror(-err));
+	return check_marker(d, marker, why, why_bytes);
+}
+
+int stripe_dir_open(const char *path, uint64_t volume, uint32_t server, struct stripe_dir *ret, char *why, size_t why_bytes)
+{
+	struct stripe_dir d = { .fd = -1, .objects = -1, .volume = volume, .server = server };
+	char reason[256] = "";
+	int err = open_dir(path, &d, reason, sizeof(reason));
+
+	if (err) {
+		stripe_dir_close(&d);
+		return opt_fail(err, why, why_bytes, "%s: %s", path, reason);
+	}
+	*ret = d;
+	return 0;
+}
+
+void stripe_dir_close(struct stripe_dir *d)
+{
+	if (d->objects > 0)
+		close(d->objects);
+	if (d->fd > 0)
+		close(d->fd);
+	d->fd = d->objects = -1;
+}

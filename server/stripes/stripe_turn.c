@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * stripe_turn.c - what a call waits for and holds: the turn of its object, its operation, its term
+ *
+ * Operation: begin() of a procedure runs again after each step: behind a worker, and when what it waits for may have
+ *            happened. It first ends the turn that the worker had, then looks at everything from the beginning, and decides
+ *            under one lock what comes next. So nothing that was true before a wait is relied on.
+ * Memory:    Part of the request.
+ * Threads:   The reactor's, except stripe_turn_work().
+ * Errors:    -errno of the worker, which begin() gets once.
+ */
+#include <errno.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#include "stripe_service.h"
+
+uint64_t stripe_now(void)
+{
+	struct timespec now;
+
+	return clock_gettime(CLOCK_REALTIME_COARSE, &now) ? 0 : (uint64_t)now.tv_sec;
+}
+
+/* ---- the turn ------------------------------------------------------------------------------- */
+
+/* A newer term is durable: commands of the older ones that work are to end before one of the new term begins. */
+static void set_term(struct stripe_vol *v, uint64_t term)
+{
+	v->term = term;
+	v->older_commands += v->commands;
+	v->commands = 0;
+}
+
+static void end_command(struct stripe_call *call)
+{
+	struct stripe_vol *v = call->vol;
+
+	if (!call->counted)
+		return;
+	call->counted = false;
+	if (call->counted_term == v->term)
+		v->commands--;
+	else if (!--v->older_commands)
+		stripe_wake(&v->term_waiters);
+}
+
+int stripe_turn_end(struct stripe_call *call)
+{
+	int err = call->err;
+
+	call->err = 0;
+	if (call->turn)
+		stripe_object_release(call->o);
+	call->turn = false;
+	end_command(call);
+	if (call->term_turn) {
+		call->vol->term_busy = false;
+		if (call->done & STRIPE_WORK_TERM)
+			set_term(call->vol, call->command.term);
+		stripe_wake(&call->vol->term_waiters);
+	}
+	call->term_turn = false;
+	return err;
+}
+
+enum prog_begin stripe_turn_wait(struct stripe_call *call, struct list *waiters)
+{
+	list_add_tail(waiters, &call->waiter.link);
+	return PROG_WAIT;
+}
+
+enum prog_begin stripe_turn_take(struct stripe_call *call, unsigned work)
+{
+	call->work = work;
+	call->done = 0;
+	if (call->o)
+		call->turn = call->o->busy = true;
+	if (work & STRIPE_WORK_TERM)
+		call->term_turn = call->vol->term_busy = true;
+	if (work & (STRIPE_WORK_RECORD | STRIPE_WORK_CUT) && call->is_command) {
+		call->counted = true;
+		call->counted_term = call->vol->term;
+		call->vol->commands++;
+	}
+	stripe_count(call->req->reactor, stripe_opens);
+	return PROG_OPEN;
+}
+
+enum prog_begin stripe_turn_object(struct stripe_call *call, const stripe_name *name)
+{
+	if (!call->o)
+		call->o = stripe_object_get(call->vol, name);
+	if (!call->o)
+		return PROG_REPLY;
+	if (call->o->busy)
+		return stripe_turn_wait(call, &call->o->waiters);
+	if (!call->o->loaded)
+		return stripe_turn_take(call, STRIPE_WORK_LOAD);
+	return PROG_MOVE;
+}
+
+/* ---- the worker's part ---------------------------------------------------------------------- */
+
+static int work_open(struct stripe_call *call)
+{
+	unsigned reactor = call->req->reactor->idx;
+
+	if (call->o->files[reactor])
+		return 0;
+	return stripe_disk_open(call->vol, call->o, &call->member->volume, reactor);
+}
+
+static int work_load(struct stripe_call *call)
+{
+	stripe_disk_trim(call->vol);
+	return stripe_disk_load(call->vol, call->o, stripe_now());
+}
+
+static int work_cut(struct stripe_call *call)
+{
+	return call->o->rec.cut == STRIPE_NO_CUT ? 0 : stripe_disk_cut(call->vol, call->o);
+}
+
+static int work_info(struct stripe_call *call)
+{
+	STRIPEINFOresok *ok = &call->res.info.STRIPEINFOres_u.resok;
+	struct timespec now;
+	struct statvfs fs;
+
+	if (fstatvfs(call->vol->dir.objects, &fs) || clock_gettime(CLOCK_REALTIME, &now))
+		return -errno;
+	ok->server = call->vol->dir.server;
+	ok->bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
+	ok->bytes_free = (uint64_t)fs.f_bavail * fs.f_frsize;
+	ok->now = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return 0;
+}
+
+static int work_list(struct stripe_call *call)
+{
+	STRIPELISTresok *ok = &call->res.list.STRIPELISTres_u.resok;
+	const STRIPELISTargs *a = &call->args.list;
+	unsigned n = STRIPE_LIST_MAX;
+	bool eof = false;
+	int err;
+
+	ok->entries.entries_val = call->req->scratch;
+	err = stripe_disk_list(call->vol, a->first ? NULL : &a->after, stripe_now(), ok->entries.entries_val, &n, &eof);
+	ok->entries.entries_len = err ? 0 : n;
+	ok->eof = eof;
+	return err;
+}
+
+static int work_step(struct stripe_call *call, unsigned step)
+{
+	switch ((enum stripe_work)step) {
+	case STRIPE_WORK_TERM:
+		return stripe_dir_set_term(&call->vol->dir, call->command.term);
+	case STRIPE_WORK_LOAD:
+		return work_load(call);
+	case STRIPE_WORK_RECORD:
+		return stripe_disk_record(call->vol, call->o, &call->next);
+	case STRIPE_WORK_CUT:
+		return work_cut(call);
+	case STRIPE_WORK_CREATE:
+		return stripe_disk_create(call->vol, call->o);
+	case STRIPE_WORK_OPEN:
+		return work_open(call);
+	case STRIPE_WORK_NAME:
+		return stripe_disk_sync_name(call->vol, call->o);
+	case STRIPE_WORK_STAT:
+		return stripe_disk_stat(call->o, &call->stat);
+	case STRIPE_WORK_INFO:
+		return work_info(call);
+	case STRIPE_WORK_LIST:
+		return work_list(call);
+	}
+	return -EINVAL;
+}
+
+void stripe_turn_work(struct req *r)
+{
+	struct stripe_call *call = stripe_call(r);
+
+	for (unsigned step = 1; step <= call->work && !call->err; step <<= 1) {
+		if (call->work & step)
+			call->err = work_step(call, step);
+		if (call->work & step && !call->err)
+			call->done |= step;
+	}
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+void stripe_op_end(struct stripe_call *call)
+{
+	if (!call->begun)
+		return;
+	call->begun = false;
+	stripe_lane_leave(&stripe_server(call->req->srv)->lanes, &call->pass);
+	pthread_mutex_lock(&call->vol->lock);
+	stripe_object_end(call->o, call->era);
+	pthread_mutex_unlock(&call->vol->lock);
+}
+
+void stripe_turn_release(struct stripe_call *call)
+{
+	if (!call->vol)
+		return;
+	rpcrdma_timer_cancel(call->req->reactor->loop.engine, &call->timer);
+	stripe_op_end(call);
+	pthread_mutex_lock(&call->vol->lock);
+	(void)!stripe_turn_end(call);
+	if (call->o)
+		stripe_object_put(call->vol, call->o);
+	call->o = NULL;
+	pthread_mutex_unlock(&call->vol->lock);
+	call->vol = NULL;
+}
+
+bool stripe_unwait(struct stripe_call *call)
+{
+	bool waits;
+
+	if (!call->vol)
+		return false;
+	pthread_mutex_lock(&call->vol->lock); /* it may wait in a list of either lock */
+	waits = stripe_lane_unwait(&stripe_server(call->req->srv)->lanes, &call->waiter);
+	pthread_mutex_unlock(&call->vol->lock);
+	return waits;
+}

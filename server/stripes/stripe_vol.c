@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * stripe_vol.c - the stripes of a volume that this server keeps: objects in memory, and who may work on them
+ *
+ * Operation: An object is in memory while calls refer to it, and for a while afterwards, so that the next call needs no
+ *            worker. It then has its record and its open files. One call at a time has the turn: it alone loads, creates,
+ *            changes and cuts the object, on a worker, and calls that want to begin wait for it.
+ * Memory:    Objects belong to the table. Idle ones are limited; a worker that loads one closes the oldest of them.
+ * Threads:   Any, under the lock of the volume.
+ * Errors:    A text for the user, or -errno.
+ */
+#include "stripe_vol.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/opt.h"
+#include "fsync_batch.h"
+
+struct stripe_times stripe_times = { .drain_ns = 30 * NS_PER_S, .sweep_ns = 20 * NS_PER_S };
+
+/* ---- the volume ----------------------------------------------------------------------------- */
+
+void stripe_vol_lost(struct stripe_vol *v)
+{
+	struct siphash_key random;
+	bool tell;
+
+	atomic_fetch_add(&v->verf, siphash_key_random(&random) ? 1 : random.k0 | 1);
+	pthread_mutex_lock(&v->lock);
+	tell = log_limit_ok(&v->losses);
+	pthread_mutex_unlock(&v->lock);
+	if (tell)
+		log_err("stripes %s: a sync failed: data written before it may be lost; the clients that wrote it see that", v->name);
+}
+
+static void on_lost(void *ctx, uint64_t dev)
+{
+	(void)dev;
+	stripe_vol_lost(ctx);
+}
+
+static int open_memory(struct stripe_vol *v)
+{
+	struct siphash_key random;
+	int err = siphash_key_random(&random);
+
+	if (err)
+		return err;
+	atomic_init(&v->verf, random.k0);
+	err = siphash_key_random(&v->hash_key);
+	if (!err)
+		err = hash_init(&v->objects, STRIPE_OBJECTS_IDLE);
+	return err ? err : fsync_batch_create(on_lost, v, &v->fsyncs);
+}
+
+static int open_all(struct stripe_vol *v, uint64_t volume, uint32_t server, char *why, size_t why_bytes)
+{
+	int err = v->name && v->path ? open_memory(v) : -ENOMEM;
+
+	if (err)
+		return opt_fail(err, why, why_bytes, "%s", strerror(-err));
+	err = stripe_dir_open(v->path, volume, server, &v->dir, why, why_bytes);
+	if (err)
+		return err;
+	err = stripe_dir_term(&v->dir, &v->term);
+	return err ? opt_fail(err, why, why_bytes, "%s/term: %s", v->path, strerror(-err)) : 0;
+}
+
+int stripe_vol_open(const char *name, const char *path, uint64_t volume, uint32_t server, unsigned nreactors,
+		    struct stripe_vol **ret, char *why, size_t why_bytes)
+{
+	struct stripe_vol *v = calloc(1, sizeof(*v));
+	int err;
+
+	if (!v)
+		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
+	atomic_init(&v->refs, 1);
+	v->name = strdup(name);
+	v->path = strdup(path);
+	v->dir.fd = v->dir.objects = -1;
+	v->nreactors = nreactors;
+	v->losses = v->damages = (struct log_limit)LOG_LIMIT_INIT;
+	pthread_mutex_init(&v->lock, NULL);
+	list_init(&v->idle);
+	list_init(&v->term_waiters);
+	err = open_all(v, volume, server, why, why_bytes);
+	if (err)
+		stripe_vol_put(v);
+	else
+		*ret = v;
+	return err;
+}
+
+struct stripe_vol *stripe_vol_hold(struct stripe_vol *v)
+{
+	atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
+	return v;
+}
+
+static void destroy_object(struct stripe_vol *v, struct stripe_object *o)
+{
+	stripe_disk_close(v, o);
+	free(o);
+}
+
+void stripe_vol_put(struct stripe_vol *v)
+{
+	struct list *n;
+
+	if (!v || atomic_fetch_sub(&v->refs, 1) != 1)
+		return;
+	while ((n = list_pop(&v->idle)) != NULL) {
+		struct stripe_object *o = list_entry(n, struct stripe_object, idle);
+
+		hash_del(&v->objects, &o->node);
+		destroy_object(v, o);
+	}
+	hash_fini(&v->objects);
+	fsync_batch_destroy(v->fsyncs);
+	stripe_dir_close(&v->dir);
+	pthread_mutex_destroy(&v->lock);
+	free(v->name);
+	free(v->path);
+	free(v);
+}
+
+/* ---- objects -------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const struct stripe_vol *v, const stripe_name *name)
+{
+	uint8_t key[STRIPE_OBJECT_BYTES + 4];
+
+	memcpy(key, name->object, STRIPE_OBJECT_BYTES);
+	put_be32(key + STRIPE_OBJECT_BYTES, name->stripe);
+	return siphash(&v->hash_key, key, sizeof(key));
+}
+
+static void hold(struct stripe_vol *v, struct stripe_object *o)
+{
+	if (o->refs++)
+		return;
+	list_del(&o->idle);
+	v->nidle--;
+}
+
+struct stripe_object *stripe_object_find(struct stripe_vol *v, const stripe_name *name)
+{
+	hash_for_each_equal(n, &v->objects, hash_of(v, name)) {
+		struct stripe_object *o = container_of(n, struct stripe_object, node);
+
+		if (memcmp(o->name.object, name->object, STRIPE_OBJECT_BYTES) || o->name.stripe != name->stripe)
+			continue;
+		hold(v, o);
+		return o;
+	}
+	return NULL;
+}
+
+struct stripe_object *stripe_object_get(struct stripe_vol *v, const stripe_name *name)
+{
+	struct stripe_object *o = stripe_object_find(v, name);
+
+	if (o)
+		return o;
+	o = calloc(1, sizeof(*o) + v->nreactors * sizeof(struct store_file *));
+	if (!o)
+		return NULL;
+	o->name = *name;
+	o->refs = 1;
+	o->fd = -1;
+	o->rec = stripe_record_none();
+	list_init(&o->idle);
+	list_init(&o->waiters);
+	hash_grow(&v->objects);
+	hash_add(&v->objects, &o->node, hash_of(v, name));
+	return o;
+}
+
+void stripe_object_put(struct stripe_vol *v, struct stripe_object *o)
+{
+	if (--o->refs)
+		return;
+	if (o->exists) { /* of others nothing is open */
+		list_add_tail(&v->idle, &o->idle);
+		v->nidle++;
+		return;
+	}
+	hash_del(&v->objects, &o->node);
+	free(o);
+}
+
+struct stripe_object *stripe_object_pop_idle(struct stripe_vol *v)
+{
+	struct stripe_object *o;
+
+	if (v->nidle <= STRIPE_OBJECTS_IDLE)
+		return NULL;
+	o = list_first_entry(&v->idle, struct stripe_object, idle);
+	list_del(&o->idle);
+	v->nidle--;
+	hash_del(&v->objects, &o->node);
+	return o;
+}
+
+void stripe_object_release(struct stripe_object *o)
+{
+	o->busy = false;
+	stripe_wake(&o->waiters);
+}
+
+uint64_t stripe_object_begin(struct stripe_object *o)
+{
+	o->live++;
+	return o->era;
+}
+
+void stripe_object_end(struct stripe_object *o, uint64_t era)
+{
+	if (era == o->era)
+		o->live--;
+	else if (!--o->older)
+		stripe_wake(&o->waiters);
+}
+
+void stripe_object_set(struct stripe_object *o, const struct stripe_record *rec)
+{
+	if (rec->epoch != o->rec.epoch || rec->removed != o->rec.removed) {
+		o->older += o->live;
+		o->live = 0;
+		o->era++;
+	}
+	o->rec = *rec;
+}
+
+struct stripe_object *stripe_object_try(struct stripe_vol *v, const stripe_name *name)
+{
+	struct stripe_object *o;
+
+	pthread_mutex_lock(&v->lock);
+	o = stripe_object_get(v, name);
+	if (o && (o->busy || o->older || o->live)) {
+		stripe_object_put(v, o);
+		o = NULL;
+	}
+	if (o)
+		o->busy = true;
+	pthread_mutex_unlock(&v->lock);
+	return o;
+}
+
+void stripe_object_done(struct stripe_vol *v, struct stripe_object *o)
+{
+	pthread_mutex_lock(&v->lock);
+	stripe_object_release(o);
+	stripe_object_put(v, o);
+	pthread_mutex_unlock(&v->lock);
+}
