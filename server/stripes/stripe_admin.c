@@ -154,7 +154,8 @@ static enum prog_begin step_remove(struct stripe_call *call, int *ret_err)
 	call->next = o->rec;
 	call->next.removed = true;
 	call->next.until = MAX(until, o->rec.until);
-	call->next.cut = 0;
+	if (o->exists)
+		call->next.cut = 0;
 	return change(call);
 }
 

@@ -7,8 +7,8 @@
  *            A record is durable when it is written and the file is synced. When a record is read, the file is synced as
  *            well: a leatd that crashed may have written a record without syncing it.
  *            A cut has three durable steps: the record with the cut, the shorter file, the record without the cut.
- *            After a crash between them the file still has the record with the cut, whoever loads it does the rest.
- *            Who removes the file of a tombstone does it last, when no handle of the object is accepted any more.
+ *            After a crash between them the file still has the record with the cut, and the next call does the rest.
+ *            The file of a tombstone is removed when no handle of the object is accepted any more.
  * Memory:    An object owns its descriptors.
  * Threads:   A worker's; no lock is held over a system call.
  * Errors:    -errno. A failed sync also changes the verifier: it may have lost data.

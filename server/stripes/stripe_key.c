@@ -114,7 +114,7 @@ static ssize_t read_text(int fd, char text[STRIPE_KEY_FILE_MAX + 1], char *why, 
 		return opt_fail(-EINVAL, why, why_bytes, "not a regular file");
 	if (st.st_mode & 077 || st.st_uid != geteuid())
 		return opt_fail(-EKEYREJECTED, why, why_bytes,
-				"it must be its user's own, with mode 0600: whoever reads it can read and change all files of the volume");
+				"it must be its user's own, with mode 0600: with it, all files of the volume can be read and changed");
 	n = read(fd, text, STRIPE_KEY_FILE_MAX + 1);
 	if (n < 0)
 		return opt_fail(-errno, why, why_bytes, "%s", strerror(errno));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * stripe_vol.c - the stripes of a volume that this server keeps: objects in memory, and who may work on them
+ * stripe_vol.c - the stripes of a volume that this server keeps: objects in memory, and which calls may work on them
  *
  * Operation: An object is in memory while calls refer to it, and for a while afterwards, so that the next call needs no
  *            worker. It then has its record and its open files. One call at a time has the turn: it alone loads, creates,
