@@ -17,6 +17,7 @@
 #include "block_service.h"
 #include "nfs.h"
 #include "rpcrdma/wire/stream.h"
+#include "stripe_service.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,7 +38,7 @@ static void must(bool promise)
 static const struct prog_proc *choose(uint8_t n)
 {
 	static const struct prog *const progs[] = { &prog_nfs3, &prog_mount3, &prog_ctl,
-						    &prog_nfsacl, &prog_space, &prog_block };
+						    &prog_nfsacl, &prog_space, &prog_block, &prog_stripes };
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
 		r->prog = progs[i];

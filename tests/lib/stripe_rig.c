@@ -28,7 +28,8 @@
 
 #define STOP_MS 20000
 
-const char *stripe_rig_url;
+const char *stripe_rig_url, *stripe_rig_capture;
+uint32_t stripe_rig_timeout_ms;
 struct stripe_rig stripe_rig;
 
 static struct rpcrdma_addr addr;
@@ -61,6 +62,7 @@ static struct conf *make_conf(const char *options)
 	assert_int_equal(rpcrdma_addr_parse(network() ? network() : url, &conf->listen[0]), 0);
 	conf->nlisten = 1;
 	conf->reactors = 2;
+	conf->capture = stripe_rig_capture ? strdup(stripe_rig_capture) : NULL;
 	return conf;
 }
 
@@ -172,7 +174,8 @@ stripe_name stripe_rig_name(uint8_t first, uint8_t last)
 
 static void dial(struct stripe_client *c)
 {
-	const struct rpcrdma_clnt_attr attr = { .addr = addr, .cred.machine = "stripes", .backoff_ms = 1 };
+	const struct rpcrdma_clnt_attr attr = { .addr = addr, .cred.machine = "stripes", .backoff_ms = 1,
+						.timeout_ms = stripe_rig_timeout_ms };
 
 	assert_int_equal(rpcrdma_clnt_open(stripe_rig.engine, &attr, &c->clnt), 0);
 }

@@ -30,6 +30,12 @@ struct server;
  * local fabric */
 extern const char *stripe_rig_url;
 
+/* Time after which clients send a call again by a new connection; 0: the default */
+extern uint32_t stripe_rig_timeout_ms;
+
+/* A file that gets the traffic of the local fabric, as pcap; or NULL */
+extern const char *stripe_rig_capture;
+
 /* The running server, its directory with "s", the stripes, and "key" */
 extern struct stripe_rig {
 	struct tmp_dir dir;

@@ -10,10 +10,9 @@
  * Errors:     If the bytes end early, the remaining fields stay unset.
  * See:        xdr/block.x; doc/protocol.md section 10.
  */
-#include "base/wire.h"
 #include "block.h"
 #include "block_status.h"
-#include "dump.h"
+#include "dump_fields.h"
 
 #define HANDLE_BYTES ((size_t)BLOCK_HANDLE_BYTES)
 
@@ -24,92 +23,35 @@ bool dump_is_block(const struct dump_rpc *r)
 
 /* ---- fields ---------------------------------------------------------------------------------------- */
 
-/* What has not been captured breaks no rule. */
-static void must(const struct wire_get *g, struct dump_rpc *r, bool good, const char *flaw)
-{
-	if (!good && wire_get_ok(g) && !r->flaw)
-		r->flaw = flaw;
-}
-
 static void take_string(struct wire_get *g, struct dump_rpc *r, uint32_t min, uint32_t max, const char *flaw)
 {
 	uint32_t n = wire_get_u32(g);
 
-	must(g, r, n >= min && n <= max, flaw);
+	dump_must(g, r, n >= min && n <= max, flaw);
 	(void)wire_get_bytes(g, round_up4(n));
-}
-
-static bool take_bool(struct wire_get *g, struct dump_rpc *r)
-{
-	uint32_t v = wire_get_u32(g);
-
-	must(g, r, v <= 1, "a bool that is neither 0 nor 1");
-	return v;
 }
 
 static uint32_t take_flags(struct wire_get *g, struct dump_rpc *r, int all)
 {
 	uint32_t v = wire_get_u32(g);
 
-	must(g, r, !(v & ~(uint32_t)all), "unknown flags");
+	dump_must(g, r, !(v & ~(uint32_t)all), "unknown flags");
 	return v;
-}
-
-static void take_lane(struct wire_get *g, struct dump_rpc *r)
-{
-	(void)wire_get_u64(g); /* instance */
-	r->slot = wire_get_u32(g);
-	r->incarnation = wire_get_u32(g);
-	r->has_lane = wire_get_ok(g);
-	must(g, r, r->slot < BLOCK_LANES_MAX, "a lane beyond the last");
-	must(g, r, r->incarnation, "incarnation 0");
-}
-
-static void take_handle(struct wire_get *g, struct dump_rpc *r)
-{
-	const uint8_t *h = wire_get_bytes(g, HANDLE_BYTES);
-	bool any = false;
-
-	for (size_t i = 0; h && i < HANDLE_BYTES; i++)
-		any |= h[i];
-	must(g, r, any, "a handle of zeroes");
-}
-
-static void take_offset(struct wire_get *g, struct dump_rpc *r)
-{
-	r->offset = wire_get_u64(g);
-	r->has_offset = wire_get_ok(g);
 }
 
 static void take_range(struct wire_get *g, struct dump_rpc *r)
 {
-	take_offset(g, r);
+	dump_take_offset(g, r);
 	r->length = wire_get_u64(g);
 	r->has_length = wire_get_ok(g);
-}
-
-static void take_data(struct wire_get *g, const uint8_t *start, struct dump_rpc *r)
-{
-	r->item_bytes = wire_get_u32(g);
-	r->has_item = wire_get_ok(g);
-	r->item_at = (size_t)(g->at - start);
-	must(g, r, r->item_bytes <= BLOCK_IO_MAX, "more data than one call may move");
-}
-
-static uint32_t take_entries(struct wire_get *g, struct dump_rpc *r, uint32_t min, uint32_t max)
-{
-	r->entries = wire_get_u32(g);
-	r->has_entries = wire_get_ok(g);
-	must(g, r, r->entries >= min && r->entries <= max, "a list of this length");
-	return r->has_entries ? MIN(r->entries, max) : 0;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
 
 static void take_at(struct wire_get *g, struct dump_rpc *r)
 {
-	take_handle(g, r);
-	take_lane(g, r);
+	dump_take_handle(g, r, HANDLE_BYTES);
+	dump_take_lane(g, r, BLOCK_LANES_MAX);
 }
 
 static void attach_args(struct wire_get *g, struct dump_rpc *r)
@@ -119,7 +61,7 @@ static void attach_args(struct wire_get *g, struct dump_rpc *r)
 	take_string(g, r, 0, BLOCK_NAME_MAX, "the victim's name");
 	take_string(g, r, 0, BLOCK_NAME_MAX, "the program's name");
 	(void)take_flags(g, r, BLOCK_RDONLY | BLOCK_TAKE_OVER);
-	take_lane(g, r);
+	dump_take_lane(g, r, BLOCK_LANES_MAX);
 }
 
 static void take_args(struct wire_get *g, const uint8_t *start, struct dump_rpc *r)
@@ -141,15 +83,15 @@ static void take_args(struct wire_get *g, const uint8_t *start, struct dump_rpc 
 		break;
 	case BLOCKPROC_READ:
 		take_at(g, r);
-		take_offset(g, r);
+		dump_take_offset(g, r);
 		r->count = wire_get_u32(g);
 		r->has_count = wire_get_ok(g);
 		break;
 	case BLOCKPROC_WRITE:
 		take_at(g, r);
-		take_offset(g, r);
-		r->fua = take_bool(g, r);
-		take_data(g, start, r);
+		dump_take_offset(g, r);
+		r->fua = dump_take_bool(g, r);
+		dump_take_data(g, start, r, BLOCK_IO_MAX);
 		break;
 	case BLOCKPROC_DISCARD:
 	case BLOCKPROC_EXTENTS:
@@ -159,23 +101,17 @@ static void take_args(struct wire_get *g, const uint8_t *start, struct dump_rpc 
 	case BLOCKPROC_ZERO:
 		take_at(g, r);
 		take_range(g, r);
-		(void)take_bool(g, r); /* keep */
+		(void)dump_take_bool(g, r); /* keep */
 		break;
 	default:
 		break;
 	}
 }
 
-static void end_at(const struct wire_get *g, const uint8_t *start, struct dump_rpc *r)
-{
-	r->has_end = wire_get_ok(g) && !r->has_item;
-	r->end_at = (size_t)(g->at - start);
-}
-
 void dump_block_args(struct wire_get *g, const uint8_t *start, struct dump_rpc *r)
 {
 	take_args(g, start, r);
-	end_at(g, start, r);
+	dump_end_at(g, start, r);
 }
 
 /* ---- replies --------------------------------------------------------------------------------------- */
@@ -188,8 +124,8 @@ static void take_info(struct wire_get *g, struct dump_rpc *r)
 	take_string(g, r, 1, BLOCK_NAME_MAX, "the volume's name");
 	size = wire_get_u64(g);
 	block = wire_get_u32(g);
-	must(g, r, block && !(block & (block - 1)), "a block size that is no power of two");
-	must(g, r, !block || size % block == 0, "a size of part of a block");
+	dump_must(g, r, block && !(block & (block - 1)), "a block size that is no power of two");
+	dump_must(g, r, !block || size % block == 0, "a size of part of a block");
 	(void)wire_get_u32(g); /* preferred */
 	(void)take_flags(g, r, BLOCK_RDONLY | BLOCK_SHARED | BLOCK_CAN_DISCARD | BLOCK_FAST_ZERO | BLOCK_CAN_EXTENTS |
 				       BLOCK_DURABLE);
@@ -202,19 +138,19 @@ static void take_holder(struct wire_get *g, struct dump_rpc *r)
 	take_string(g, r, 0, BLOCK_TEXT_MAX, "a holder's host");
 	take_string(g, r, 0, BLOCK_NAME_MAX, "a holder's program");
 	(void)wire_get_bytes(g, 8 + 4 + 4); /* since, connections, silent */
-	(void)take_bool(g, r);		    /* read-only */
+	(void)dump_take_bool(g, r);		    /* read-only */
 }
 
 static void take_extents(struct wire_get *g, struct dump_rpc *r)
 {
-	uint32_t n = take_entries(g, r, 1, BLOCK_EXTENTS_MAX);
+	uint32_t n = dump_take_entries(g, r, 1, BLOCK_EXTENTS_MAX);
 
 	while (n-- && wire_get_ok(g)) {
 		uint64_t length = wire_get_u64(g);
 		uint32_t kind = wire_get_u32(g);
 
-		must(g, r, length && length <= BLOCK_RANGE_MAX, "an extent of this length");
-		must(g, r, kind <= BLOCK_ZERO, "an extent of an unknown kind");
+		dump_must(g, r, length && length <= BLOCK_RANGE_MAX, "an extent of this length");
+		dump_must(g, r, kind <= BLOCK_ZERO, "an extent of an unknown kind");
 		if (wire_get_ok(g))
 			r->length += length; /* no sum of so few overflows */
 	}
@@ -227,25 +163,25 @@ static void take_results(struct wire_get *g, const uint8_t *start, struct dump_r
 
 	switch (r->proc) {
 	case BLOCKPROC_LIST:
-		for (n = take_entries(g, r, 0, BLOCK_LIST_MAX); n && wire_get_ok(g); n--)
+		for (n = dump_take_entries(g, r, 0, BLOCK_LIST_MAX); n && wire_get_ok(g); n--)
 			take_info(g, r);
-		r->eof = take_bool(g, r);
+		r->eof = dump_take_bool(g, r);
 		r->has_eof = wire_get_ok(g);
 		break;
 	case BLOCKPROC_INFO:
 		take_info(g, r);
-		for (n = take_entries(g, r, 0, BLOCK_LIST_MAX); n && wire_get_ok(g); n--)
+		for (n = dump_take_entries(g, r, 0, BLOCK_LIST_MAX); n && wire_get_ok(g); n--)
 			take_holder(g, r);
-		r->eof = take_bool(g, r);
+		r->eof = dump_take_bool(g, r);
 		r->has_eof = wire_get_ok(g);
 		break;
 	case BLOCKPROC_ATTACH:
-		take_handle(g, r);
+		dump_take_handle(g, r, HANDLE_BYTES);
 		take_info(g, r);
 		(void)wire_get_u64(g); /* verf */
 		break;
 	case BLOCKPROC_READ:
-		take_data(g, start, r);
+		dump_take_data(g, start, r, BLOCK_IO_MAX);
 		break;
 	case BLOCKPROC_WRITE:
 	case BLOCKPROC_DISCARD:
@@ -266,11 +202,11 @@ void dump_block_results(struct wire_get *g, const uint8_t *start, struct dump_rp
 	if (r->proc != BLOCKPROC_NULL && r->proc <= BLOCKPROC_EXTENTS) {
 		r->status = wire_get_u32(g);
 		r->has_status = wire_get_ok(g);
-		must(g, r, block_status_name(r->status)[0] != '?', "an unknown status");
+		dump_must(g, r, block_status_name(r->status)[0] != '?', "an unknown status");
 		if (r->status == BLOCK_OK)
 			take_results(g, start, r);
 		else if (r->status == BLOCK_ERR_BUSY && r->proc == BLOCKPROC_ATTACH)
 			take_holder(g, r);
 	}
-	end_at(g, start, r);
+	dump_end_at(g, start, r);
 }

@@ -22,6 +22,7 @@
 #include "chunk.h"
 #include "dump.h"
 #include "nfs3.h"
+#include "stripes.h"
 
 #define PAD_MAX 4u /* a segment of at most this size after others is for the XDR pad */
 
@@ -68,6 +69,8 @@ static bool takes_item(const struct dump_rpc *r)
 {
 	if (dump_is_block(r))
 		return r->proc == BLOCKPROC_WRITE;
+	if (dump_is_stripes(r))
+		return r->proc == STRIPEPROC_WRITE;
 	return r->prog == NFS_PROGRAM && r->vers == NFS_V3 && (r->proc == NFSPROC3_WRITE || r->proc == NFSPROC3_SYMLINK);
 }
 
@@ -75,23 +78,27 @@ static bool gives_item(const struct dump_rpc *r)
 {
 	if (dump_is_block(r))
 		return r->proc == BLOCKPROC_READ;
+	if (dump_is_stripes(r))
+		return r->proc == STRIPEPROC_READ;
 	return r->prog == NFS_PROGRAM && r->vers == NFS_V3 && r->proc == NFSPROC3_READ;
 }
 
-/* Checks the fields and the length of a call, or a reply, of the block program.
+/* Checks the fields and the length of a call, or a reply, of leat's own programs.
  * @bytes: of the message, without those that moved by chunk */
-static void check_block(struct dump *d, const struct dump_frame *f, const struct dump_rpc *r, uint64_t bytes,
+static void check_own(struct dump *d, const struct dump_frame *f, const struct dump_rpc *r, uint64_t bytes,
 			uint32_t xid)
 {
 	bool complete = r->has_item || r->has_end;
 
-	if (!r->known || !dump_is_block(r) || r->denied || r->accept)
+	const char *kind = dump_is_stripes(r) ? "stripe" : "block";
+
+	if (!r->known || (!dump_is_block(r) && !dump_is_stripes(r)) || r->denied || r->accept)
 		return;
 	if (r->flaw)
-		broken(d, f, "block-field: %s, xid=0x%x", r->flaw, xid);
+		broken(d, f, "%s-field: %s, xid=0x%x", kind, r->flaw, xid);
 	else if (complete ? r->has_end && bytes != r->end_at : bytes <= DUMP_HEAD_BYTES)
-		broken(d, f, "block-length: %" PRIu64 " bytes of procedure %u, which end at %zu, xid=0x%x", bytes,
-		       r->proc, r->end_at, xid);
+		broken(d, f, "%s-length: %" PRIu64 " bytes of procedure %u, which end at %zu, xid=0x%x", kind,
+		       bytes, r->proc, r->end_at, xid);
 }
 
 /* Checks the item of a call: position of its chunk, its length, and that it is only there.
@@ -103,7 +110,7 @@ static void check_item(struct dump *d, const struct dump_frame *f, const struct 
 
 	if (!r->known)
 		return;
-	check_block(d, f, r, bytes, h->xid);
+	check_own(d, f, r, bytes, h->xid);
 	if (info->has_item && !takes_item(r)) {
 		broken(d, f, "eligible: a Read chunk at position %u of procedure %u, xid=0x%x",
 		       info->item_position, r->proc, h->xid);
@@ -229,6 +236,22 @@ static uint64_t check_returned(struct dump *d, const struct dump_msg *m, const c
 	return used;
 }
 
+/* A reply of the program of stripes against its call. */
+static void check_stripe_result(struct dump *d, const struct dump_msg *m)
+{
+	const struct dump_rpc *r = &m->rpc, *call = &m->call->rpc;
+
+	if (!dump_is_stripes(r) || !r->has_status || r->status != STRIPE_OK)
+		return;
+	if (call->has_count && r->has_item &&
+	    (r->item_bytes > call->count || (r->has_eof && !r->eof && !r->item_bytes)))
+		broken(d, m->frame, "stripe-count: %u bytes for a READ of %u, xid=0x%x", r->item_bytes, call->count,
+		       m->hdr.xid);
+	if (r->proc == STRIPEPROC_FENCE && call->has_epoch && r->has_epoch && r->epoch != call->epoch)
+		broken(d, m->frame, "stripe-epoch: %" PRIu64 " for a FENCE to %" PRIu64 ", xid=0x%x", r->epoch, call->epoch,
+		       m->hdr.xid);
+}
+
 /* A reply of the block program against its call. */
 static void check_block_result(struct dump *d, const struct dump_msg *m)
 {
@@ -258,8 +281,9 @@ static void check_result(struct dump *d, const struct dump_msg *m, uint64_t byte
 
 	if (!r->known)
 		return;
-	check_block(d, m->frame, r, bytes, m->hdr.xid);
+	check_own(d, m->frame, r, bytes, m->hdr.xid);
 	check_block_result(d, m);
+	check_stripe_result(d, m);
 	if (used != (by_chunk ? r->item_bytes : 0))
 		broken(d, m->frame, "write-chunk-length: %" PRIu64 " for an item of %u, xid=0x%x",
 		       used, r->has_item ? r->item_bytes : 0, m->hdr.xid);

@@ -21,6 +21,8 @@
 #include "dump.h"
 #include "nfs3.h"
 #include "nfs3_names.h"
+#include "stripe_status.h"
+#include "stripes.h"
 
 #define NFSACL_PROGRAM 100227u
 #define MOUNT_PROGRAM_NUMBER 100005u
@@ -118,13 +120,15 @@ void dump_rpc_call(const uint8_t *p, size_t len, struct dump_rpc *ret)
 		r.proc = wire_get_u32(&g);
 		r.known = wire_get_ok(&g);
 	}
-	if (r.known && (is_nfs(&r) || dump_is_block(&r))) {
+	if (r.known && (is_nfs(&r) || dump_is_block(&r) || dump_is_stripes(&r))) {
 		for (int i = 0; i < 2; i++) { /* credential, verifier */
 			(void)wire_get_u32(&g);
 			skip_opaque(&g);
 		}
 		if (is_nfs(&r))
 			nfs_args(&g, p, &r);
+		else if (dump_is_stripes(&r))
+			dump_stripes_args(&g, p, &r);
 		else
 			dump_block_args(&g, p, &r);
 	}
@@ -188,6 +192,8 @@ void dump_rpc_reply(const uint8_t *p, size_t len, const struct dump_rpc *call,
 			nfs_results(&g, p, &r);
 		} else if (dump_is_block(&r)) {
 			dump_block_results(&g, p, &r);
+		} else if (dump_is_stripes(&r)) {
+			dump_stripes_results(&g, p, &r);
 		} else if (r.proc && (r.prog == MOUNT_PROGRAM_NUMBER || r.prog == NFSACL_PROGRAM)) {
 			r.status = wire_get_u32(&g);
 			r.has_status = wire_get_ok(&g);
@@ -222,7 +228,7 @@ static int print_proc(const struct dump_rpc *r, char *buf, size_t cap)
 	if (r->prog == NFSACL_PROGRAM && r->proc < ARRAY_SIZE(acl))
 		return snprintf(buf, cap, "NFSACL %s", acl[r->proc]);
 	if (proc[0] == '?' || (r->prog == NFS_PROGRAM && r->vers != NFS_V3) ||
-	    (r->prog == LEAT_BLOCK && r->vers != LEAT_BLOCK_V1))
+	    (r->prog == LEAT_BLOCK && r->vers != LEAT_BLOCK_V1) || (r->prog == LEAT_STRIPES && !dump_is_stripes(r)))
 		return snprintf(buf, cap, "prog=%u vers=%u proc=%u", r->prog, r->vers, r->proc);
 	return snprintf(buf, cap, "%s %s", prog, proc);
 }
@@ -233,10 +239,13 @@ static const char *outcome(const struct dump_rpc *r)
 		return r->accept == RR_AUTH_ERROR ? "AUTH_ERROR" : "RPC_MISMATCH";
 	if (r->accept != RR_SUCCESS || !r->has_status)
 		return accept_name(r->accept);
+	if (dump_is_stripes(r))
+		return stripe_status_name(r->status);
 	return dump_is_block(r) ? block_status_name(r->status) : nfs3_stat_name(r->status);
 }
 
-static int print_block(const struct dump_rpc *r, char *buf, size_t cap)
+/* What only leat's own programs have */
+static int print_own(const struct dump_rpc *r, char *buf, size_t cap)
 {
 	int n = 0;
 
@@ -248,6 +257,10 @@ static int print_block(const struct dump_rpc *r, char *buf, size_t cap)
 		n += snprintf(buf + n, cap - (size_t)n, " entries=%u", r->entries);
 	if (r->fua)
 		n += snprintf(buf + n, cap - (size_t)n, " fua");
+	if (r->sync)
+		n += snprintf(buf + n, cap - (size_t)n, " sync");
+	if (r->has_epoch)
+		n += snprintf(buf + n, cap - (size_t)n, " epoch=%" PRIu64, r->epoch);
 	return n;
 }
 
@@ -266,8 +279,8 @@ const char *dump_rpc_print(const struct dump_rpc *r, char *buf, size_t cap)
 		n += snprintf(numbers + n, sizeof(numbers) - (size_t)n, " count=%u", r->count);
 	if (r->has_item && !r->has_count)
 		n += snprintf(numbers + n, sizeof(numbers) - (size_t)n, " length=%u", r->item_bytes);
-	if (dump_is_block(r))
-		n += print_block(r, numbers + n, sizeof(numbers) - (size_t)n);
+	if (dump_is_block(r) || dump_is_stripes(r))
+		n += print_own(r, numbers + n, sizeof(numbers) - (size_t)n);
 	if (r->has_eof)
 		snprintf(numbers + n, sizeof(numbers) - (size_t)n, " eof=%d", r->eof);
 	n = print_proc(r, buf, cap);

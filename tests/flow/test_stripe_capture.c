@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_stripe_capture.c - leat dump of a captured conversation about stripes: its lines, and what it reports of a broken one
+ *
+ * Every procedure is called over the local fabric while the server captures it: nothing in it is broken. Then single
+ * words of its calls and replies are changed, and the check must report the rule that this breaks.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "base/wire.h"
+#include "stripe_rig.h"
+#include "tests/lib/dump_session.h"
+
+static char path[] = "/tmp/stripe-capture.XXXXXX";
+static struct image captured;
+
+/* ---- the conversation ---- */
+
+static uint8_t mem[1 << 20];
+
+static void talk(void)
+{
+	const stripe_name name = stripe_rig_name(1, 2), other = stripe_rig_name(1, 3);
+	stripe_entry list[STRIPE_LIST_MAX];
+	struct stripe_client c;
+	unsigned many;
+	uint32_t n;
+	bool eof;
+
+	stripe_connect(&c, 1, 3, &name);
+	assert_int_equal(stripe_info(&c, NULL), STRIPE_OK);
+	assert_int_equal(stripe_stat_of(&c, &name, NULL), STRIPE_OK);
+	assert_int_equal(stripe_write(&c, 0, mem, 512, false), STRIPE_OK);
+	assert_int_equal(stripe_write(&c, 8192, mem, sizeof(mem), true), STRIPE_OK);
+	assert_int_equal(stripe_read(&c, 0, mem, 512, &n, &eof), STRIPE_OK);
+	assert_int_equal(stripe_read(&c, 4096, mem, sizeof(mem), &n, &eof), STRIPE_OK);
+	assert_int_equal(stripe_read(&c, 1 << 30, mem, sizeof(mem), &n, &eof), STRIPE_OK);
+	assert_int_equal(stripe_commit(&c), STRIPE_OK);
+	assert_int_equal(stripe_fence(&c, &name, 2, &(uint64_t){ 4096 }, NULL), STRIPE_OK);
+	assert_int_equal(stripe_write(&c, 0, mem, 512, false), STRIPE_ERR_FENCED);
+	assert_int_equal(stripe_remove(&c, &other, (uint64_t)time(NULL) + 1000, NULL), STRIPE_OK);
+	assert_int_equal(stripe_list(&c, NULL, list, &many, &eof), STRIPE_OK);
+	assert_int_equal(many, 2);
+	stripe_close(&c);
+}
+
+static void load(struct image *ret)
+{
+	FILE *f = fopen(path, "re");
+	long len;
+
+	assert_non_null(f);
+	assert_int_equal(fseek(f, 0, SEEK_END), 0);
+	len = ftell(f);
+	rewind(f);
+	*ret = (struct image){ malloc((size_t)len), (size_t)len };
+	assert_non_null(ret->bytes);
+	assert_int_equal(fread(ret->bytes, 1, ret->len, f), ret->len);
+	fclose(f);
+}
+
+static int capture(void **state)
+{
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	stripe_rig_capture = path;
+	assert_int_equal(stripe_rig_start(""), 0);
+	talk();
+	stripe_rig_stop();
+	stripe_rig_capture = NULL;
+	load(&captured);
+	unlink(path);
+	return 0;
+}
+
+static int discard(void **state)
+{
+	(void)state;
+	image_fini(&captured);
+	return 0;
+}
+
+/* ---- its lines ---- */
+
+static void keeps_the_rules(void **state)
+{
+	static const char *const lines[] = {
+		" STRIPES INFO\n", " STRIPES INFO STRIPE_OK\n", " STRIPES STAT STRIPE_OK epoch=1\n",
+		" STRIPES WRITE offset=0 length=512 lane=3/1\n", " STRIPES WRITE offset=8192 length=1048576 lane=3/1 sync\n",
+		" STRIPES WRITE STRIPE_OK read=1048576/", " STRIPES READ offset=4096 count=1048576 lane=3/1\n",
+		" STRIPES READ STRIPE_OK length=1048576 eof=0 written=1048576/", " STRIPES READ STRIPE_OK length=0 eof=1",
+		" STRIPES COMMIT lane=3/1\n", " STRIPES COMMIT STRIPE_OK\n", " STRIPES FENCE length=4096 epoch=2\n",
+		" STRIPES FENCE STRIPE_OK epoch=2\n", " STRIPES WRITE STRIPE_ERR_FENCED", " STRIPES REMOVE STRIPE_OK epoch=1\n",
+		" STRIPES LIST STRIPE_OK entries=2 eof=1\n",
+	};
+	static const struct dump_options all = { .lines = true, .check = true };
+	struct dump d;
+	char *text;
+	int rc;
+
+	(void)state;
+	text = image_dump(&captured, &all, &rc, &d);
+	assert_int_equal(rc, 0);
+	if (d.broken)
+		print_error("%s", text);
+	assert_int_equal(d.broken, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		if (!strstr(text, lines[i]))
+			fail_msg("no '%s' in:\n%s", lines[i], text);
+	}
+	free(text);
+}
+
+/* ---- broken ones ---- */
+
+/* Offset of the arguments of the @nth call of @proc, and its XID */
+static size_t find_call(uint32_t proc, unsigned nth, uint32_t *ret_xid)
+{
+	uint8_t head[12];
+
+	put_be32(head, LEAT_STRIPES);
+	put_be32(head + 4, LEAT_STRIPES_V1);
+	put_be32(head + 8, proc);
+	for (size_t at = 12; at + 64 < captured.len; at++) {
+		const uint8_t *p = captured.bytes + at;
+
+		if (memcmp(p, head, sizeof(head)) || nth--)
+			continue;
+		*ret_xid = get_be32(p - 12);
+		return at + 12 + 8 + round_up4(get_be32(p + 16)) + 8; /* an empty verifier */
+	}
+	fail_msg("no call of %u", proc);
+	return 0;
+}
+
+/* Offset of the status */
+static size_t find_reply(uint32_t proc, unsigned nth)
+{
+	uint8_t head[24] = { 0 };
+	uint32_t xid;
+	size_t at = find_call(proc, nth, &xid);
+
+	put_be32(head, xid);
+	put_be32(head + 4, 1);
+	for (; at + sizeof(head) < captured.len; at++) {
+		if (!memcmp(captured.bytes + at, head, sizeof(head)))
+			return at + sizeof(head);
+	}
+	fail_msg("no reply of %u", proc);
+	return 0;
+}
+
+#define AT 72	   /* bytes of handle and lane */
+#define COMMAND 60 /* of command and name */
+
+/* One word that is changed: at an offset from the arguments or the status */
+static const struct {
+	const char *rule, *also;
+	uint32_t proc;
+	unsigned nth;
+	bool reply;
+	int at;
+	uint32_t value;
+} sick[] = {
+	{ "stripe-field: a lane beyond", NULL, STRIPEPROC_READ, 0, false, AT - 8, 1024 },
+	{ "stripe-field: incarnation 0", NULL, STRIPEPROC_COMMIT, 0, false, AT - 4, 0 },
+	{ "stripe-field: a bool", NULL, STRIPEPROC_WRITE, 0, false, AT + 8, 2 },
+	{ "stripe-field: more data", "read-chunk-length", STRIPEPROC_WRITE, 1, false, AT + 12, (1 << 20) + 1 },
+	{ "stripe-field: an epoch below 2", "stripe-epoch", STRIPEPROC_FENCE, 0, false, COMMAND + 4, 1 },
+	{ "stripe-field: a bool", NULL, STRIPEPROC_FENCE, 0, false, COMMAND + 8, 2 },
+	{ "stripe-field: a bool", NULL, STRIPEPROC_LIST, 0, false, COMMAND, 7 },
+	{ "read-chunk-length", NULL, STRIPEPROC_WRITE, 1, false, AT + 12, 4096 },
+	{ "call-length", NULL, STRIPEPROC_WRITE, 0, false, AT + 12, 4096 },
+	{ "stripe-count", NULL, STRIPEPROC_READ, 1, false, AT + 8, 4096 },
+	{ "stripe-count", "write-chunk-length", STRIPEPROC_READ, 1, true, 8, 0 },
+	{ "stripe-field: a bool", NULL, STRIPEPROC_READ, 1, true, 4, 3 },
+	{ "stripe-field: an unknown status", "stripe-length", STRIPEPROC_COMMIT, 0, true, 0, STRIPE_ERR_LATER + 1 },
+	{ "stripe-length", NULL, STRIPEPROC_COMMIT, 0, true, 0, STRIPE_ERR_IO },
+	{ "stripe-epoch", NULL, STRIPEPROC_FENCE, 0, true, 4 + 20, 3 },
+	{ "stripe-field: server 0", NULL, STRIPEPROC_INFO, 0, true, 4, 0 },
+	{ "stripe-field: more free bytes", NULL, STRIPEPROC_INFO, 0, true, 4 + 4 + 16 + 8, 0x7fffffff },
+	{ "stripe-field: bytes of an object", NULL, STRIPEPROC_STAT, 0, true, 4 + 4, 1 },
+	{ "stripe-field: an epoch of an object", NULL, STRIPEPROC_STAT, 0, true, 4 + 20, 2 },
+	{ "stripe-field: a tombstone", NULL, STRIPEPROC_STAT, 0, true, 4 + 36, 1 },
+	{ "stripe-field: an object of this length", NULL, STRIPEPROC_FENCE, 0, true, 4, 0x80000000 },
+	{ "stripe-field: a list", NULL, STRIPEPROC_LIST, 0, true, 4, 65 },
+};
+
+/* Expects that every BROKEN line begins with @rule or @also, and at least one with @rule. */
+static bool found(const char *text, const char *rule, const char *also)
+{
+	static const char word[] = "BROKEN ";
+	bool is_there = false, others = false;
+
+	for (const char *p = strstr(text, word); p; p = strstr(p, word)) {
+		p += strlen(word);
+		if (!strncmp(p, rule, strlen(rule)))
+			is_there = true;
+		else if (!also || strncmp(p, also, strlen(also)))
+			others = true;
+	}
+	if (!is_there || others)
+		print_error("%s, %s:\n%s", rule, is_there ? "and more" : "not found", text);
+	return is_there && !others;
+}
+
+static void each_rule(void **state)
+{
+	static const struct dump_options check = { .check = true };
+	unsigned wrong = 0;
+
+	(void)state;
+	for (size_t n = 0; n < ARRAY_SIZE(sick); n++) {
+		struct image i = { malloc(captured.len), captured.len };
+		uint32_t xid;
+		size_t at = sick[n].reply ? find_reply(sick[n].proc, sick[n].nth)
+					  : find_call(sick[n].proc, sick[n].nth, &xid);
+		char *text;
+		int rc;
+
+		assert_non_null(i.bytes);
+		memcpy(i.bytes, captured.bytes, captured.len);
+		put_be32(i.bytes + at + sick[n].at, sick[n].value);
+		text = image_dump(&i, &check, &rc, NULL);
+		assert_int_equal(rc, 0);
+		if (!found(text, sick[n].rule, sick[n].also)) {
+			print_error("that was change %zu\n", n);
+			wrong++;
+		}
+		free(text);
+		image_fini(&i);
+	}
+	assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keeps_the_rules), cmocka_unit_test(each_rule),
+	};
+
+	return cmocka_run_group_tests_name("stripe capture", tests, capture, discard);
+}
