@@ -94,7 +94,7 @@ static int open_file(struct block_volume *v)
 	v->lock_fd = open(v->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_device ? O_EXCL : 0));
 	if (v->lock_fd < 0 || fstat(v->lock_fd, &st))
 		return -errno;
-	if (S_ISBLK(st.st_mode) != is_device) /* replaced meanwhile */
+	if (S_ISBLK(st.st_mode) != is_device || !(is_device || S_ISREG(st.st_mode))) /* replaced meanwhile */
 		return -EAGAIN;
 	if (!is_device && flock(v->lock_fd, LOCK_EX | LOCK_NB))
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
