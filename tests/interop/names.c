@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +30,11 @@ struct way { /* into the export: locally, or by the mount */
 };
 
 static struct way local, mount;
-static atomic_ulong rounds_done;
-static atomic_bool pausing, paused, ending;
+/* The threads wait for each other without using a processor: the server and the client's kernel need both. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned long rounds_done; /* these under the lock */
+static bool pausing, paused, ending;
 static unsigned long local_changes;
 
 static unsigned below(struct way *w, unsigned n)
@@ -86,33 +87,48 @@ static void change(struct way *w, bool attributes)
 	}
 }
 
+static void set(bool *flag, bool value)
+{
+	pthread_mutex_lock(&lock);
+	*flag = value;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
 static void *run_local(void *arg)
 {
 	(void)arg;
-	while (!atomic_load(&ending)) {
-		unsigned long next = atomic_load(&rounds_done) + below(&local, 4);
+	pthread_mutex_lock(&lock);
+	while (!ending) {
+		unsigned long next = rounds_done + below(&local, 4);
 
-		while (atomic_load(&pausing) && !atomic_load(&ending)) {
-			atomic_store(&paused, true);
-			sched_yield();
+		if (pausing) {
+			paused = true;
+			pthread_cond_broadcast(&changed);
+			while (pausing && !ending)
+				pthread_cond_wait(&changed, &lock);
+			paused = false;
 		}
-		atomic_store(&paused, false);
+		pthread_mutex_unlock(&lock);
 		change(&local, true);
 		local_changes++;
-		while (atomic_load(&rounds_done) < next && !atomic_load(&pausing) && !atomic_load(&ending))
-			sched_yield();
+		pthread_mutex_lock(&lock);
+		while (rounds_done < next && !pausing && !ending)
+			pthread_cond_wait(&changed, &lock);
 	}
+	pthread_mutex_unlock(&lock);
 	return NULL;
 }
 
 /* until the next change has another ctime */
 static void wait_tick(void)
 {
+	const struct timespec pause = { .tv_nsec = 500000 };
 	struct timespec from, now;
 
 	clock_gettime(CLOCK_REALTIME_COARSE, &from);
 	do {
-		sched_yield();
+		(void)nanosleep(&pause, NULL);
 		clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	} while (now.tv_sec == from.tv_sec && now.tv_nsec == from.tv_nsec);
 }
@@ -146,18 +162,18 @@ static void compare(unsigned long round, unsigned long *same, unsigned long *sta
 
 static void check(unsigned long round, unsigned long *same, unsigned long *stale)
 {
-	atomic_store(&pausing, true);
-	while (!atomic_load(&paused))
-		sched_yield();
+	set(&pausing, true);
+	pthread_mutex_lock(&lock);
+	while (!paused)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
 	wait_tick(); /* a change within the tick of the last one need not show in the ctime */
 	if (round / CHECK_EVERY % 2)
 		make(mount.dir, "own", 0);
 	else
 		(void)unlinkat(mount.dir, "own", 0);
 	compare(round, same, stale);
-	atomic_store(&pausing, false);
-	while (atomic_load(&paused))
-		sched_yield();
+	set(&pausing, false);
 }
 
 static int open_below(const char *top, const char *name)
@@ -195,11 +211,14 @@ int main(int argc, char **argv)
 		(void)snprintf(name, sizeof(name), "n%u", below(&mount, NAMES));
 		(void)number(mount.dir, name);
 		change(&mount, false);
-		atomic_store(&rounds_done, i);
+		pthread_mutex_lock(&lock);
+		rounds_done = i;
+		pthread_cond_broadcast(&changed);
+		pthread_mutex_unlock(&lock);
 		if (i % CHECK_EVERY == 0)
 			check(i, &same, &stale);
 	}
-	atomic_store(&ending, true);
+	set(&ending, true);
 	(void)pthread_join(thread, NULL);
 	printf("%lu changes by the mount, %lu locally\n", rounds, local_changes);
 	printf("names: %lu passed, %lu failed\n", same, stale);
