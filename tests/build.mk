@@ -45,6 +45,7 @@ LDFLAGS_test_block_server := -Wl,$(HELD_WRITES)
 LDFLAGS_test_block_races := -Wl,$(HELD_WRITES),--wrap=fdatasync,--wrap=getrandom
 LDFLAGS_test_block_sync := -Wl,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_block_keep := -Wl,--wrap=rpcrdma_engine_enter,--wrap=rpcrdma_engine_post
+LDFLAGS_test_block_stop := -Wl,$(HELD_WRITES)
 LDFLAGS_test_block_cuts := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=req_conn_lost,--wrap=block_wake
 LDFLAGS_test_block_server_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=io_destroy,--wrap=server_start,--wrap=server_reload
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
