@@ -4,7 +4,9 @@
 #
 # bench-block.sh - block volumes beside NBD, and beside files
 #
-# One file in memory (tmpfs). In each of ROUNDS (5) rounds the candidates take turns, SECS (1) seconds each; the table has
+#   scripts/bench-block.sh [PART...]     all parts by default
+#
+# One file in memory (tmpfs), except in part direct. In each of ROUNDS (5) rounds the candidates take turns, SECS (1) seconds each; the table has
 # medians, and the median of the ratios within a round. CPU is seconds per GiB, of client and server.
 #
 #   volume    `leat block bench` on a volume of leatd, beside libnbd (build/bench/nbd_load) and nbdkit's plugin for files, over a
@@ -12,19 +14,28 @@
 #   file      a READ of the volume beside an NFS READ of the same file
 #   scatter   1 MiB to and from 256 pages, in another order than in the volume, beside 1 MiB in one part (build/bench/scatter)
 #   plugin    fio's engine for NBD, libnbd and nbdcopy through nbdkit with our plugin, beside nbdkit's plugin for files
+#   direct    direct I/O of the volume beside direct I/O of the same file by NFS, with a disk: the file is in DIR (the current
+#             directory), DIRECT_SIZE (1024) MiB
+#   idle      memory of IDLE (64) idle volumes beside that of idle mounts, each by itself and in one session
 
 set -eu
 cd "$(dirname "$0")/.."
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${ROUNDS:=5}" "${SECS:=1}" "${SIZE:=256}"
+: "${DIR:=.}" "${DIRECT_SIZE:=1024}" "${IDLE:=64}"
+parts=${*:-volume file scatter plugin direct idle}
 . scripts/private-leatd.sh
-load=build/bench/nbd_load plugin=build/nbdkit-leat-plugin.so
+load=build/bench/nbd_load plugin=build/nbdkit-leat-plugin.so idle=build/bench/idle_volumes
 
-for program in nbdkit nbdcopy fio; do
-	command -v "$program" >/dev/null || { echo "bench-block: no $program here (scripts/deps.sh install interop)"; exit 77; }
-done
-for program in "$load" "$plugin"; do
-	[ -e "$program" ] || { echo "bench-block: no $program: libnbd-dev, nbdkit-plugin-dev, then make all bench-tools"; exit 77; }
-done
+wanted() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
+
+if wanted volume || wanted plugin; then
+	for program in nbdkit nbdcopy fio; do
+		command -v "$program" >/dev/null || { echo "bench-block: no $program here (scripts/deps.sh install interop)"; exit 77; }
+	done
+	for program in "$load" "$plugin"; do
+		[ -e "$program" ] || { echo "bench-block: no $program: libnbd-dev, nbdkit-plugin-dev, then make all bench-tools"; exit 77; }
+	done
+fi
 
 tmp=${TMPDIR:-/tmp}
 if [ "$(stat -f -c %T /dev/shm 2>/dev/null)" = tmpfs ] && [ -w /dev/shm ]; then
@@ -33,25 +44,39 @@ else
 	echo "bench-block: /dev/shm is no tmpfs: the disk below $tmp is measured, too"
 fi
 work=$(mktemp -d "$tmp/leat-bench.XXXXXX")
-ours='' theirs=''
-finish() {
-	[ -z "$ours$theirs" ] || kill $ours $theirs 2>/dev/null || :
+ours='' theirs='' disk=''
+nbdkit_stop() {
+	[ -n "$ours$theirs" ] || return 0
+	kill $ours $theirs 2>/dev/null || :
 	wait $ours $theirs 2>/dev/null || :
+	ours='' theirs=''
+}
+finish() {
+	nbdkit_stop
 	leatd_stop
-	rm -rf "$work"
+	rm -rf "$work" ${disk:+"$disk"}
 }
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
 mkdir "$work/data" "$work/row"
-dd if=/dev/urandom of="$work/data/vol0" bs=1M count="$SIZE" status=none
-leatd_options="--block vol0=$work/data/vol0,read=cached,write=cached"
-leatd_start "$work/data" 2>"$work/leatd.words" || { cat "$work/leatd.words" >&2; exit 1; }
-volume=local://$work/leatd.sock/block/vol0 file=$local_url/vol0
-uri="nbd+unix:///?socket=$work"
-nbdkit -f -t 32 -P "$work/theirs.pid" -U "$work/theirs" file "$work/data/vol0" 2>"$work/theirs.log" &
-theirs=$!
+
+# serve OPTION...: a leatd with the directory of the data as /demo
+serve() {
+	leatd_options=$*
+	rm -rf "$work/words" "$work/state" # with its holders
+	leatd_start "$work/data" 2>"$work/leatd.words" || { cat "$work/leatd.words" >&2; exit 1; }
+}
+
+nbdkit_start() {
+	nbdkit -f -t 32 -P "$work/theirs.pid" -U "$work/theirs" file "$work/data/vol0" 2>"$work/theirs.log" &
+	theirs=$!
+	until [ -s "$work/theirs.pid" ]; do
+		kill -0 "$theirs" || { cat "$work/theirs.log" >&2; exit 1; }
+		sleep 0.1
+	done
+}
 
 # The volume has one holder: nbdkit serves it only in its own part.
 plugin_start() {
@@ -62,10 +87,6 @@ plugin_start() {
 		sleep 0.1
 	done
 }
-until [ -s "$work/theirs.pid" ]; do
-	kill -0 "$theirs" || { cat "$work/theirs.log" >&2; exit 1; }
-	sleep 0.1
-done
 
 # ---- candidates: each prints one JSON object --------------------------------------------------------------
 
@@ -123,26 +144,83 @@ head_line() {
 	printf '    %-30s %12s %12s %7s %9s %9s %9s %7s\n' "$@" ratio wanted 'CPU s/GiB' '' ratio
 }
 
-head_line volume leat nbdkit
-row '1 MiB reads, QD 8, MB/s' 3.0 mb_s leat_volume nbdkit_file read 1048576 8
-row '4 KiB random reads, QD 32, /s' 3.0 ops_s leat_volume nbdkit_file randread 4096 32
-row '1 MiB writes, QD 8, MB/s' 2.0 mb_s leat_volume nbdkit_file write 1048576 8
-row '4 KiB random writes, QD 32, /s' 2.0 ops_s leat_volume nbdkit_file randwrite 4096 32
-head_line file volume NFS
-row '4 KiB random reads, QD 1, /s' 1.1 ops_s leat_volume leat_file randread 4096 1
-row '4 KiB random reads, QD 32, /s' 1.1 ops_s leat_volume leat_file randread 4096 32
-head_line scatter '256 parts' 'one part'
-for kind in read write; do
-	for qd in 1 8; do
-		row "1 MiB ${kind}s, QD $qd, MB/s" 0.8 mb_s 256_parts one_part "$kind" "$qd"
+uri="nbd+unix:///?socket=$work"
+if wanted volume || wanted file || wanted scatter || wanted plugin || wanted idle; then
+	dd if=/dev/urandom of="$work/data/vol0" bs=1M count="$SIZE" status=none
+fi
+if wanted volume || wanted file || wanted scatter || wanted plugin; then
+	serve --block "vol0=$work/data/vol0,read=cached,write=cached"
+	volume=local://$work/leatd.sock/block/vol0 file=$local_url/vol0
+fi
+if wanted volume || wanted plugin; then
+	nbdkit_start
+fi
+if wanted volume; then
+	head_line volume leat nbdkit
+	row '1 MiB reads, QD 8, MB/s' 3.0 mb_s leat_volume nbdkit_file read 1048576 8
+	row '4 KiB random reads, QD 32, /s' 3.0 ops_s leat_volume nbdkit_file randread 4096 32
+	row '1 MiB writes, QD 8, MB/s' 2.0 mb_s leat_volume nbdkit_file write 1048576 8
+	row '4 KiB random writes, QD 32, /s' 2.0 ops_s leat_volume nbdkit_file randwrite 4096 32
+fi
+if wanted file; then
+	head_line file volume NFS
+	row '4 KiB random reads, QD 1, /s' 1.1 ops_s leat_volume leat_file randread 4096 1
+	row '4 KiB random reads, QD 32, /s' 1.1 ops_s leat_volume leat_file randread 4096 32
+fi
+if wanted scatter; then
+	head_line scatter '256 parts' 'one part'
+	for kind in read write; do
+		for qd in 1 8; do
+			row "1 MiB ${kind}s, QD $qd, MB/s" 0.8 mb_s 256_parts one_part "$kind" "$qd"
+		done
 	done
-done
-plugin_start
-head_line plugin leat file
-row 'nbdcopy, 1 MiB, QD 8, MB/s' 0.85 mb_s nbdcopy_leat nbdcopy_file read 1048576 8
-row 'fio, 1 MiB reads, QD 8, MB/s' 0.85 mb_s fio_leat fio_file read 1048576 8
-row 'fio, 1 MiB writes, QD 8, MB/s' 0.85 mb_s fio_leat fio_file write 1048576 8
-row 'fio, 4 KiB reads, QD 32, /s' 0.6 ops_s fio_leat fio_file randread 4096 32
-row 'fio, 4 KiB writes, QD 32, /s' 0.6 ops_s fio_leat fio_file randwrite 4096 32
-row 'libnbd, 1 MiB reads, QD 8, MB/s' 0.85 mb_s nbdkit_leat nbdkit_file read 1048576 8
-row 'libnbd, 4 KiB reads, QD 32, /s' 0.6 ops_s nbdkit_leat nbdkit_file randread 4096 32
+fi
+if wanted plugin; then
+	plugin_start
+	head_line plugin leat file
+	row 'nbdcopy, 1 MiB, QD 8, MB/s' 0.85 mb_s nbdcopy_leat nbdcopy_file read 1048576 8
+	row 'fio, 1 MiB reads, QD 8, MB/s' 0.85 mb_s fio_leat fio_file read 1048576 8
+	row 'fio, 1 MiB writes, QD 8, MB/s' 0.85 mb_s fio_leat fio_file write 1048576 8
+	row 'fio, 4 KiB reads, QD 32, /s' 0.6 ops_s fio_leat fio_file randread 4096 32
+	row 'fio, 4 KiB writes, QD 32, /s' 0.6 ops_s fio_leat fio_file randwrite 4096 32
+	row 'libnbd, 1 MiB reads, QD 8, MB/s' 0.85 mb_s nbdkit_leat nbdkit_file read 1048576 8
+	row 'libnbd, 4 KiB reads, QD 32, /s' 0.6 ops_s nbdkit_leat nbdkit_file randread 4096 32
+fi
+nbdkit_stop
+leatd_stop
+
+if wanted direct; then
+	disk=$(mktemp -d "$DIR/leat-bench.XXXXXX")
+	disk=$(cd "$disk" && pwd)
+	kind=$(stat -f -c %T "$disk")
+	[ "$kind" != tmpfs ] || echo "bench-block: $DIR has no disk (tmpfs)"
+	dd if=/dev/urandom of="$disk/vol1" bs=1M count="$DIRECT_SIZE" conv=fsync status=none
+	SIZE=$DIRECT_SIZE
+	serve --block "vol1=$disk/vol1,read=direct,write=direct" \
+		--export "/disk=$disk,rw,no_root_squash,read=direct,write=direct"
+	volume=local://$work/leatd.sock/block/vol1 file=local://$work/leatd.sock/disk/vol1
+	head_line "direct, $kind" volume NFS
+	row '1 MiB reads, QD 8, MB/s' 0.95 mb_s leat_volume leat_file read 1048576 8
+	row '4 KiB random reads, QD 32, /s' 0.95 ops_s leat_volume leat_file randread 4096 32
+	row '1 MiB writes, QD 8, MB/s' 0.95 mb_s leat_volume leat_file write 1048576 8
+	row '4 KiB random writes, QD 32, /s' 0.95 ops_s leat_volume leat_file randwrite 4096 32
+	leatd_stop
+fi
+
+if wanted idle; then
+	options='' i=0
+	mkdir "$work/volumes"
+	while [ "$i" -lt "$IDLE" ]; do
+		truncate -s 1M "$work/volumes/v$i"
+		options="$options --block v$i=$work/volumes/v$i"
+		i=$((i + 1))
+	done
+	echo
+	echo "    $IDLE idle, KiB for each: resident, of which shared, + locked"
+	for kind in mounts volumes session-mounts session-volumes; do
+		# shellcheck disable=SC2086
+		serve $options # a new one: it uses memory again that others have left
+		"$idle" "$kind" "local://$work/leatd.sock" "$local_url" "$leatd_pid" "$IDLE"
+		leatd_stop
+	done
+fi
