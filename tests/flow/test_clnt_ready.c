@@ -120,7 +120,7 @@ static void open_both(enum rpcrdma_transport transport, const struct rpcrdma_cln
 	struct rpcrdma_clnt_attr ca = *attr;
 	static unsigned serial;
 
-	if (is_open)
+	if (is_open || (rdma_host && transport == RPCRDMA_TCP)) /* TCP needs no device: it runs elsewhere */
 		skip();
 	is_open = true;
 	snprintf(path, sizeof(path), "/tmp/leat-clnt-ready-%d.%u", (int)getpid(), serial++);
@@ -324,13 +324,18 @@ static void all_sizes(void **state)
 static void longest(void **state)
 {
 	const struct rpcrdma_clnt_attr *a = *state;
+	bool is_slow = getenv("LEAT_FLOW_RDMA"); /* an emulated machine: each once, and each kind of memory once */
 	struct ready_call c;
 
 	open_both(a->addr.transport, a);
 	for (int alloced = 0; alloced < 2; alloced++) {
-		init(&c, alloced, 64u * MIB, 3, 0, 0);
-		run(&c);
-		fini(&c);
+		if (!is_slow || alloced) {
+			init(&c, alloced, 64u * MIB, 3, 0, 0);
+			run(&c);
+			fini(&c);
+		}
+		if (is_slow && alloced)
+			continue;
 		init(&c, alloced, 1024, 1, 60u * MIB, 8);
 		run(&c);
 		c.call.sink = &c.sink;
