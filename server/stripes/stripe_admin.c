@@ -17,6 +17,12 @@
 
 #include "stripe_service.h"
 
+static enum prog_begin wait_for_term(struct stripe_call *call)
+{
+	stripe_count(call->req->reactor, stripe_term_waits);
+	return stripe_turn_wait(call, &call->vol->term_waiters);
+}
+
 /* Under the lock. Return: PROG_MOVE: the command may begin; else as prog_proc.begin, PROG_REPLY with @ret_err */
 static enum prog_begin enter(struct stripe_call *call, int *ret_err)
 {
@@ -29,8 +35,8 @@ static enum prog_begin enter(struct stripe_call *call, int *ret_err)
 	if (*ret_err)
 		return PROG_REPLY;
 	if (call->command.term > v->term)
-		return v->term_busy ? stripe_turn_wait(call, &v->term_waiters) : stripe_turn_take(call, STRIPE_WORK_TERM);
-	return v->older_commands ? stripe_turn_wait(call, &v->term_waiters) : PROG_MOVE;
+		return v->term_busy ? wait_for_term(call) : stripe_turn_take(call, STRIPE_WORK_TERM);
+	return v->older_commands ? wait_for_term(call) : PROG_MOVE;
 }
 
 /* ---- without an object ---------------------------------------------------------------------- */

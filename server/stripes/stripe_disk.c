@@ -88,6 +88,7 @@ static void close_control(struct stripe_object *o)
 static int unload(struct stripe_object *o, int err)
 {
 	o->loaded = false;
+	o->doubtful = true;
 	return err;
 }
 
@@ -179,7 +180,10 @@ static int look(struct stripe_vol *v, struct stripe_object *o, struct stripe_rec
 	if (!S_ISREG(st.st_mode))
 		return -EBADMSG;
 	err = read_record(v, o->fd, ret, &found);
-	return err || !found ? err : sync_file(v, o->fd);
+	if (err || !found)
+		return err;
+	/* behind a failed sync the next one may have nothing to write: there has to be something */
+	return o->doubtful ? write_record(v, o, ret) : sync_file(v, o->fd);
 }
 
 int stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, uint64_t now)
@@ -200,7 +204,7 @@ int stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, uint64_t now
 		tell_damaged(v, &o->name);
 	if (err)
 		return err;
-	o->named = false;
+	o->named = o->doubtful = false;
 	o->loaded = true;
 	set_record(v, o, &rec);
 	return is_over(&rec, now) ? remove_file(v, o) : 0;

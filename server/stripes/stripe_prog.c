@@ -37,6 +37,8 @@ static const struct {
 	{ -ETIMEDOUT, STRIPE_ERR_TIMEDOUT },
 	{ -EAGAIN, STRIPE_ERR_LATER },
 	{ -ENOMEM, STRIPE_ERR_LATER },
+	{ -EMFILE, STRIPE_ERR_LATER },
+	{ -ENFILE, STRIPE_ERR_LATER },
 };
 
 static stripe_status status_of(int err)

@@ -42,10 +42,12 @@ struct stripe_server {
  *   stripe_lane_waits   calls that waited for changes of an older connection
  *   stripe_fences       FENCE and REMOVE that changed a record
  *   stripe_fence_waits  of them, those that waited for operations to end
- *   stripe_opens        calls that needed a worker before their data moved */
+ *   stripe_term_waits   times that a command waited for a newer term, or for commands of older ones
+ *   stripe_works        times that a worker opened, changed or looked at something for a call */
 #define STRIPE_COUNTERS(SUM)                                                                                        \
 	SUM(stripe_bad_handles) SUM(stripe_expired) SUM(stripe_fenced) SUM(stripe_not_ready) SUM(stripe_old_terms)  \
-	SUM(stripe_old_lanes) SUM(stripe_lane_waits) SUM(stripe_fences) SUM(stripe_fence_waits) SUM(stripe_opens)
+	SUM(stripe_old_lanes) SUM(stripe_lane_waits) SUM(stripe_fences) SUM(stripe_fence_waits)  \
+	SUM(stripe_term_waits) SUM(stripe_works)
 
 /* Only the thread of the reactor writes; any thread may read. */
 struct stripe_counters {

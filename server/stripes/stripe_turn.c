@@ -84,7 +84,7 @@ enum prog_begin stripe_turn_take(struct stripe_call *call, unsigned work)
 		call->counted_term = call->vol->term;
 		call->vol->commands++;
 	}
-	stripe_count(call->req->reactor, stripe_opens);
+	stripe_count(call->req->reactor, stripe_works);
 	return PROG_OPEN;
 }
 

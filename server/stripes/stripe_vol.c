@@ -52,7 +52,7 @@ static int open_memory(struct stripe_vol *v)
 	atomic_init(&v->verf, random.k0);
 	err = siphash_key_random(&v->hash_key);
 	if (!err)
-		err = hash_init(&v->objects, STRIPE_OBJECTS_IDLE);
+		err = hash_init(&v->objects, v->idle_max);
 	return err ? err : fsync_batch_create(on_lost, v, &v->fsyncs);
 }
 
@@ -82,6 +82,7 @@ int stripe_vol_open(const char *name, const char *path, uint64_t volume, uint32_
 	v->path = strdup(path);
 	v->dir.fd = v->dir.objects = -1;
 	v->nreactors = nreactors;
+	v->idle_max = MAX(STRIPE_FILES_IDLE / (nreactors + 1), 64u); /* each has one more for itself */
 	v->losses = v->damages = (struct log_limit)LOG_LIMIT_INIT;
 	pthread_mutex_init(&v->lock, NULL);
 	list_init(&v->idle);
@@ -196,7 +197,7 @@ struct stripe_object *stripe_object_pop_idle(struct stripe_vol *v)
 {
 	struct stripe_object *o;
 
-	if (v->nidle <= STRIPE_OBJECTS_IDLE)
+	if (v->nidle <= v->idle_max)
 		return NULL;
 	o = list_first_entry(&v->idle, struct stripe_object, idle);
 	list_del(&o->idle);

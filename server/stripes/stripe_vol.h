@@ -33,7 +33,7 @@
 struct fsync_batch;
 struct reactor;
 
-#define STRIPE_OBJECTS_IDLE 512u /* that stay open without a call */
+#define STRIPE_FILES_IDLE 4096u /* descriptors of objects that stay open without a call, about */
 
 /* How long things last; tests shorten them before they start a server. */
 struct stripe_times {
@@ -54,6 +54,7 @@ struct stripe_object {
 	unsigned live, older;	/* operations in progress: of this era, of earlier ones */
 	/* the turn's: */
 	bool loaded;		/* the next ones are known */
+	bool doubtful;		/* not loaded: a record may be on disk, or in memory only */
 	bool exists;
 	bool named;		/* its name is durable */
 	bool written;		/* data was written that a sync is to report the loss of */
@@ -76,7 +77,7 @@ struct stripe_vol {
 	struct siphash_key hash_key; /* names are a client's choice */
 	struct hash objects;
 	struct list idle;     /* struct stripe_object: the one used longest ago first */
-	size_t nidle;
+	size_t nidle, idle_max;
 	uint64_t term;	      /* the newest that was obeyed; durable */
 	bool term_busy;	      /* a call makes a newer one durable */
 	unsigned commands, older_commands; /* that work on the directory: of this term, of older ones */

@@ -68,6 +68,57 @@ void __wrap_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 	ret->in_memory = false;
 }
 
+/* ---- syncs ---- */
+
+static atomic_bool hold_sync;	/* the next fsync() */
+static atomic_bool sync_held;
+static atomic_bool syncs_fail;
+static sem_t let_sync_go;
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+
+static int fail_sync(void)
+{
+	errno = EIO;
+	return -1;
+}
+
+int __wrap_fsync(int fd)
+{
+	if (atomic_exchange(&hold_sync, false)) {
+		atomic_store(&sync_held, true);
+		while (sem_wait(&let_sync_go))
+			;
+	}
+	return atomic_load(&syncs_fail) ? fail_sync() : __real_fsync(fd);
+}
+
+int __wrap_fdatasync(int fd)
+{
+	return atomic_load(&syncs_fail) ? fail_sync() : __real_fdatasync(fd);
+}
+
+static bool is_sync_held(void *arg)
+{
+	(void)arg;
+	return atomic_load(&sync_held);
+}
+
+/* ---- the clock ---- */
+
+static _Atomic uint64_t ahead; /* seconds */
+
+uint64_t __real_stripe_now(void);
+uint64_t __wrap_stripe_now(void);
+
+uint64_t __wrap_stripe_now(void)
+{
+	return __real_stripe_now() + atomic_load(&ahead);
+}
+
 static bool is_held(void *arg)
 {
 	return atomic_load(&held) >= *(int *)arg;
@@ -94,10 +145,11 @@ static void let_writes_go(int n)
 static const char *counter;
 static uint64_t counted;
 
+/* Also if a call that should wait, @arg, does not, or a second write has begun: then the test fails */
 static bool has_counted(void *arg)
 {
-	(void)arg;
-	return server_counters(stripe_rig.srv, counter) > counted;
+	return server_counters(stripe_rig.srv, counter) > counted || ((struct stripe_rig_call *)arg)->done ||
+	       atomic_load(&held) > 1;
 }
 
 static void count_from(const char *name)
@@ -250,6 +302,58 @@ static void full(void **state)
 	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_ERR_IO);
 	atomic_store(&broken, 0);
 	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
+	stop(&c);
+}
+
+/* What was acknowledged may be lost: the verifier tells. */
+static void sync_fails(void **state)
+{
+	struct stripe_client c;
+	uint64_t before;
+
+	(void)state;
+	start(&c);
+	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
+	assert_int_equal(stripe_commit(&c), STRIPE_OK);
+	before = c.verf;
+	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
+	assert_int_equal(c.verf, before);
+	atomic_store(&syncs_fail, true);
+	assert_int_equal(stripe_commit(&c), STRIPE_ERR_IO);
+	atomic_store(&syncs_fail, false);
+	assert_int_equal(stripe_commit(&c), STRIPE_OK);
+	assert_int_not_equal(c.verf, before);
+	/* a record that could not be made durable is not acknowledged, and the object is served on */
+	assert_int_equal(stripe_info(&c, NULL), STRIPE_OK); /* the term is durable */
+	atomic_store(&syncs_fail, true);
+	assert_int_equal(stripe_fence(&c, &object, 2, NULL, NULL), STRIPE_ERR_IO);
+	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_ERR_IO); /* which epoch has it? */
+	atomic_store(&syncs_fail, false);
+	assert_int_equal(stripe_fence(&c, &object, 2, NULL, NULL), STRIPE_OK);
+	c.handle.epoch = 2;
+	see(&c, 0, data, 100, 100);
+	stop(&c);
+}
+
+/* Objects that no call uses stay open, but only so many; and what was written to them is not forgotten. */
+static void files_are_closed(void **state)
+{
+	enum { MANY = STRIPE_FILES_IDLE / 3 + 100 };
+	struct stripe_client c;
+	char path[200];
+
+	(void)state;
+	start(&c);
+	for (unsigned i = 0; i < MANY; i++) {
+		c.handle.name.stripe = i;
+		assert_int_equal(stripe_write(&c, 0, data + i % 100, 10, false), STRIPE_OK);
+	}
+	(void)snprintf(path, sizeof(path), "%s/s/objects/a7", stripe_rig.dir.path);
+	assert_in_range(tmp_dir_open_below(path), MANY, 2 * (STRIPE_FILES_IDLE / 3 + 10));
+	for (unsigned i = 0; i < MANY; i += 50) {
+		c.handle.name.stripe = i;
+		see(&c, 0, data + i % 100, 10, 10);
+	}
 	stop(&c);
 }
 
@@ -419,7 +523,7 @@ static void fence_waits(void **state)
 	count_from("stripe_fence_waits");
 	fence.args.fence = (STRIPEFENCEargs){ .name = object, .epoch = 2, .cut = true, .bytes = 50 };
 	stripe_begin(&manager, &fence, STRIPEPROC_FENCE, NULL, 0);
-	stripe_run_until(has_counted, NULL);
+	stripe_run_until(has_counted, &fence);
 	assert_false(fence.done);
 	assert_int_equal(stripe_write(&other, 0, data, 10, false), STRIPE_ERR_FENCED);
 	other.handle.epoch = 2; /* the cut is yet to come */
@@ -562,7 +666,8 @@ static void remove_waits(void **state)
 	count_from("stripe_fence_waits");
 	rm.args.remove = (STRIPEREMOVEargs){ .name = object, .until = soon() };
 	stripe_begin(&manager, &rm, STRIPEPROC_REMOVE, NULL, 0);
-	stripe_run_until(has_counted, NULL);
+	stripe_run_until(has_counted, &rm);
+	assert_false(rm.done);
 	let_writes_go(1);
 	assert_int_equal(stripe_end(&late), STRIPE_OK);
 	assert_int_equal(stripe_end(&rm), STRIPE_OK);
@@ -624,6 +729,35 @@ static void terms(void **state)
 	assert_int_equal(stripe_fence(&c, &object, 3, NULL, NULL), STRIPE_ERR_OLDTERM);
 	stripe_rig.term = 5;
 	assert_int_equal(stat_of(&c).epoch, 2);
+	stop(&c);
+}
+
+/* A newer term begins when commands of older ones that a worker executes have ended. */
+static void newer_term_waits(void **state)
+{
+	struct stripe_client c, newer;
+	struct stripe_rig_call fence = { .err = 0 }, info = { .err = 0 };
+
+	(void)state;
+	start(&c);
+	stripe_connect(&newer, 2, 0, &object);
+	assert_int_equal(stripe_fence(&c, &object, 2, NULL, NULL), STRIPE_OK);
+	atomic_store(&sync_held, false);
+	atomic_store(&hold_sync, true);
+	fence.args.fence = (STRIPEFENCEargs){ .name = object, .epoch = 3 };
+	stripe_begin(&c, &fence, STRIPEPROC_FENCE, NULL, 0);
+	stripe_run_until(is_sync_held, NULL);
+	stripe_rig.term = 2;
+	atomic_store(&held, 0);
+	count_from("stripe_term_waits");
+	stripe_begin(&newer, &info, STRIPEPROC_INFO, NULL, 0);
+	stripe_run_until(has_counted, &info);
+	assert_false(info.done);
+	sem_post(&let_sync_go);
+	assert_int_equal(stripe_end(&info), STRIPE_OK);
+	assert_int_equal(stripe_end(&fence), STRIPE_ERR_OLDTERM);
+	assert_int_equal(stat_of(&newer).epoch, 3); /* it was about to end */
+	stripe_close(&newer);
 	stop(&c);
 }
 
@@ -733,7 +867,8 @@ static void late_lane(void **state)
 	count_from("stripe_lane_waits");
 	stripe_reconnect(&c, &old);
 	stripe_write_begin_at(&c, &next, 0, data + 2, 3000, false);
-	stripe_run_until(has_counted, NULL);
+	stripe_run_until(has_counted, &next);
+	assert_int_equal(atomic_load(&held), 1);
 	assert_false(next.done);
 	let_writes_go(1);
 	assert_int_equal(stripe_end(&next), STRIPE_OK);
@@ -755,6 +890,53 @@ static void late_lane(void **state)
 	stop(&old);
 }
 
+/* A call that waits until its handle has expired does nothing. */
+static void expires_late(void **state)
+{
+	struct stripe_client c, old;
+	struct stripe_rig_call late, next;
+
+	(void)state;
+	start(&c);
+	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
+	hold_writes();
+	stripe_write_begin_at(&c, &late, 0, data + 1, 3000, false);
+	wait_held(1);
+	count_from("stripe_lane_waits");
+	stripe_reconnect(&c, &old);
+	stripe_write_begin_at(&c, &next, 0, data + 2, 3000, false);
+	stripe_run_until(has_counted, &next);
+	atomic_store(&ahead, 1000);
+	let_writes_go(1);
+	assert_int_equal(stripe_end(&next), STRIPE_ERR_EXPIRED);
+	atomic_store(&ahead, 0);
+	see(&c, 0, data + 1, 3000, 4000);
+	rpcrdma_clnt_destroy(old.clnt);
+	stop(&c);
+}
+
+/* One client may have as many lanes; an idle one is forgotten for a new one. */
+static void lanes_are_shared(void **state)
+{
+	struct stripe_client c;
+
+	(void)state;
+	start(&c);
+	for (unsigned i = 0; i < STRIPE_LANES_CLIENT; i++) {
+		c.lane.instance = 1000 + i / 100;
+		c.lane.slot = i % 100;
+		assert_int_equal(stripe_write(&c, 0, data, 10, false), STRIPE_OK);
+	}
+	c.lane.instance = 5000;
+	assert_int_equal(stripe_write(&c, 0, data, 10, false), STRIPE_ERR_LATER); /* all have this connection */
+	stripe_close(&c);
+	stripe_connect(&c, 5000, 0, &object);
+	while (stripe_write(&c, 0, data, 10, false) == STRIPE_ERR_LATER) /* the server has yet to see the end */
+		;
+	see(&c, 0, data, 10, 10);
+	stop(&c);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -764,6 +946,8 @@ int main(void)
 		cmocka_unit_test(moves_tcp),
 		cmocka_unit_test(bad_ranges),
 		cmocka_unit_test(full),
+		cmocka_unit_test(sync_fails),
+		cmocka_unit_test(files_are_closed),
 		cmocka_unit_test(other_clients),
 		cmocka_unit_test(handles),
 		cmocka_unit_test(two_keys),
@@ -777,13 +961,17 @@ int main(void)
 		cmocka_unit_test(tombstones_go),
 		cmocka_unit_test(tombstones_are_swept),
 		cmocka_unit_test(terms),
+		cmocka_unit_test(newer_term_waits),
 		cmocka_unit_test(commands_are_bound),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(damaged),
 		cmocka_unit_test(late_lane),
+		cmocka_unit_test(expires_late),
+		cmocka_unit_test(lanes_are_shared),
 	};
 
 	sem_init(&let_go, 0, 0);
+	sem_init(&let_sync_go, 0, 0);
 	for (unsigned i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7 + (i >> 8) + 3);
 	return cmocka_run_group_tests(tests, NULL, NULL);

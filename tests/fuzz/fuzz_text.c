@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fuzz_text.c - libFuzzer harness: what people and files say: URLs, addresses, exports, block volumes, leatd.conf
+ * fuzz_text.c - libFuzzer harness: what people and files say: URLs, addresses, exports, volumes, stripes, keys, leatd.conf
  *
  * Operation:  Byte 0 chooses the parser; the rest is the text. What is accepted must be within its
  *             bounds, and what is refused must be refused with a reason.
@@ -18,6 +18,7 @@
 #include "block.h"
 #include "conf.h"
 #include "path.h"
+#include "stripe_key.h"
 #include "url.h"
 
 LOG_DEFINE("fuzz");
@@ -92,6 +93,29 @@ static void use_block(const char *text)
 	block_conf_fini(&c);
 }
 
+static void use_stripes(const char *text)
+{
+	char why[256] = "";
+	struct stripes_conf c;
+	int rc = stripes_conf_parse(text, &c, why, sizeof(why));
+
+	must(!rc || why[0]);
+	if (rc)
+		return;
+	must(block_conf_name_ok(c.name) && c.path[0] == '/' && c.key[0] == '/' && c.id);
+	stripes_conf_fini(&c);
+}
+
+static void use_key(char *text)
+{
+	struct stripe_keys keys = { .n = 0 };
+	char why[256] = "";
+	uint64_t volume = 0;
+	int rc = stripe_key_parse(text, &volume, &keys, why, sizeof(why));
+
+	must(rc ? why[0] && !keys.n && !volume : volume && keys.n && keys.n <= STRIPE_KEYS_MAX);
+}
+
 static void use_conf(const char *text, size_t len)
 {
 	static struct conf c;
@@ -109,6 +133,7 @@ static void use_conf(const char *text, size_t len)
 	must(c.nblocks <= CONF_BLOCKS_MAX);
 	for (size_t i = 0; !rc && i < c.nblocks; i++)
 		must(block_conf_name_ok(c.blocks[i].name) && c.blocks[i].path);
+	must(c.nstripes <= CONF_STRIPES_MAX);
 	conf_fini(&c);
 	close(fd);
 }
@@ -150,7 +175,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(text);
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = '\0';
-	switch (data[0] % 7) {
+	switch (data[0] % 9) {
 	case 0:
 		use_url(text);
 		break;
@@ -168,6 +193,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 6:
 		use_block(text);
+		break;
+	case 7:
+		use_stripes(text);
+		break;
+	case 8:
+		use_key(text);
 		break;
 	default:
 		use_path(text);
