@@ -88,6 +88,7 @@ static enum prog_begin try_enter(struct stripe_call *call, const struct need *ne
 	if (*ret_err)
 		return *ret_err == -EINPROGRESS ? PROG_WAIT : PROG_REPLY;
 	call->o->written |= need->changes;
+	call->file = call->o->exists ? call->o->files[call->req->reactor->idx] : NULL; /* another call may create it */
 	call->era = stripe_object_begin(call->o);
 	call->begun = true;
 	return PROG_MOVE;
@@ -110,7 +111,7 @@ static enum prog_begin enter(struct req *r, const struct need *need)
 		return next;
 	call->verf = atomic_load(&call->vol->verf);
 	r->plan.store = call->use->stores[call->member->idx];
-	r->plan.file = call->o->files[r->reactor->idx];
+	r->plan.file = call->file;
 	r->plan.client = &r->conn->client->workers;
 	return PROG_MOVE;
 }
@@ -129,7 +130,7 @@ enum prog_begin stripe_read_begin(struct req *r)
 	next = enter(r, &(struct need){ .changes = false });
 	if (next != PROG_MOVE)
 		return next;
-	if (!call->o->exists) {
+	if (!call->file) {
 		stripe_op_end(call);
 		call->res.read.status = STRIPE_OK;
 		call->res.read.STRIPEREADres_u.resok.eof = true;
@@ -196,7 +197,7 @@ enum prog_begin stripe_commit_begin(struct req *r)
 
 	if (next != PROG_MOVE)
 		return next;
-	if (!call->o->exists) {
+	if (!call->file) {
 		stripe_op_end(call);
 		call->res.change.status = STRIPE_OK;
 		call->res.change.STRIPECHANGEres_u.verf = call->verf;

@@ -126,6 +126,7 @@ struct stripe_call {
 	unsigned done;	/* what it has done without an error */
 	int err;	/* of the worker */
 
+	struct store_file *file; /* of the operation; NULL: its object does not exist, so there is nothing to do */
 	bool begun;	/* the operation is counted: */
 	uint64_t era;
 	struct stripe_pass pass;
