@@ -357,6 +357,67 @@ static void files_are_closed(void **state)
 	stop(&c);
 }
 
+/* A READ by one connection and the first WRITE by another one, on another reactor. */
+static void reads_while_created(void **state)
+{
+	struct stripe_client reader, writer;
+	struct stripe_rig_call read, write;
+
+	(void)state;
+	start(&reader);
+	stripe_connect(&writer, 2, 0, &object);
+	for (unsigned i = 0; i < 300; i++) {
+		uint32_t n;
+
+		reader.handle.name.stripe = writer.handle.name.stripe = i;
+		read = (struct stripe_rig_call){ .args.read = { .count = 100 } };
+		stripe_write_begin_at(&writer, &write, 0, data, 100, false);
+		stripe_begin(&reader, &read, STRIPEPROC_READ, mem, 100);
+		assert_int_equal(stripe_end(&read), STRIPE_OK);
+		assert_int_equal(stripe_end(&write), STRIPE_OK);
+		n = read.res.read.STRIPEREADres_u.resok.data.length;
+		assert_true(n == 0 || n == 100);
+		assert_memory_equal(mem, data, n);
+		see(&reader, 0, data, 100, 100);
+	}
+	stripe_close(&writer);
+	stop(&reader);
+}
+
+/* ---- what does not start ---- */
+
+static void refuses_to_start(void)
+{
+	stripe_rig_end_server();
+	assert_int_not_equal(stripe_rig_start(CACHED), 0);
+}
+
+static void refused(void **state)
+{
+	struct stripe_client c;
+	char why[300] = "", text[200];
+
+	(void)state;
+	start(&c);
+	assert_int_equal(stripe_write(&c, 0, data, 100, true), STRIPE_OK);
+	assert_int_equal(stripe_rig_reload("id=8", why, sizeof(why)), -EBUSY);
+	assert_non_null(strstr(why, "until now it is of server 7"));
+	see(&c, 0, data, 100, 100);
+	stripe_close(&c);
+	stripe_rig_write_key(NULL, 0640);
+	refuses_to_start();
+	(void)snprintf(text, sizeof(text), "volume = %016llx\nkey = " STRIPE_RIG_KEY "\n",
+		       (unsigned long long)STRIPE_RIG_VOLUME + 1);
+	stripe_rig_write_key(text, 0600);
+	refuses_to_start();
+	stripe_rig_write_key(NULL, 0600);
+	assert_int_not_equal(stripe_rig_start("id=8"), 0);
+	assert_int_equal(stripe_rig_start(CACHED), 0); /* and nothing has changed */
+	stripe_connect(&c, 2, 0, &object);
+	see(&c, 0, data, 100, 100);
+	stop(&c);
+}
+
 /* ---- handles ---- */
 
 /* A reload that takes the right away takes effect at once. */
@@ -563,9 +624,9 @@ static void fence_times_out(void **state)
 	assert_int_equal(st.bytes, 50);
 	manager.handle.epoch = 2;
 	see(&manager, 0, data + 1, 50, 100);
-	stripe_times.drain_ns = 30 * NS_PER_S;
 	stripe_close(&manager);
 	stop(&c);
+	stripe_times.drain_ns = 30 * NS_PER_S;
 }
 
 /* The next operation of the new epoch does the cut that a FENCE which timed out has left. */
@@ -593,9 +654,9 @@ static void cut_is_done_first(void **state)
 	see(&manager, 0, data, 50, 50);
 	see(&manager, 50, (const uint8_t[49]){ 0 }, 49, 49);
 	assert_int_equal(stat_of(&manager).bytes, 100);
-	stripe_times.drain_ns = 30 * NS_PER_S;
 	stripe_close(&manager);
 	stop(&c);
+	stripe_times.drain_ns = 30 * NS_PER_S;
 }
 
 /* ---- tombstones ---- */
@@ -618,8 +679,8 @@ static void tombstones_are_swept(void **state)
 	assert_int_equal(stripe_remove(&c, &object, (uint64_t)time(NULL) - 100, NULL), STRIPE_OK);
 	stripe_run_until(has_gone, path);
 	assert_false(stat_of(&c).exists);
-	stripe_times.sweep_ns = 20 * NS_PER_S;
 	stop(&c);
+	stripe_times.sweep_ns = 20 * NS_PER_S;
 }
 
 static void removes(void **state)
@@ -948,6 +1009,8 @@ int main(void)
 		cmocka_unit_test(full),
 		cmocka_unit_test(sync_fails),
 		cmocka_unit_test(files_are_closed),
+		cmocka_unit_test(reads_while_created),
+		cmocka_unit_test(refused),
 		cmocka_unit_test(other_clients),
 		cmocka_unit_test(handles),
 		cmocka_unit_test(two_keys),
