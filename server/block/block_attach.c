@@ -110,10 +110,12 @@ static int check_shared(const struct req *r, struct block_attachment **ret_out)
 
 	rpcrdma_client_id_of(&r->conn->peer, &client);
 	if (args->flags & BLOCK_TAKE_OVER) {
-		out = block_find(v, args->victim);
 		if (!block_entry_may_take_over(call->entry, &r->conn->peer))
 			return -EACCES;
-	} else if (!block_find(v, args->holder) && !has_place(v, &client)) {
+		out = block_find(v, args->victim);
+	}
+	/* a victim that is fenced already leaves no place: another call may have taken it */
+	if (!out && !block_find(v, args->holder) && !has_place(v, &client)) {
 		out = find_silent(v, &client);
 		if (!out) {
 			note_other(call, list_first_entry(&v->holders, struct block_attachment, link));

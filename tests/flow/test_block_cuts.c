@@ -131,10 +131,12 @@ static void begin_received(struct block_client *c, struct block_rig_call *call, 
 	block_run_until(counter_rose, TEXT("reqs"));
 }
 
-static void begin_attach(struct block_client *c, struct block_rig_call *call, const char *holder, unsigned flags)
+/* @victim: NULL: it takes nothing over; "": any */
+static void begin_attach(struct block_client *c, struct block_rig_call *call, const char *holder, const char *victim)
 {
-	*call = (struct block_rig_call){ .args.attach = { .volume = TEXT("vol"), .holder = TEXT(holder), .victim = TEXT(""),
-							  .app = TEXT(""), .flags = flags } };
+	*call = (struct block_rig_call){ .args.attach = { .volume = TEXT("vol"), .holder = TEXT(holder),
+							  .victim = TEXT(victim ? victim : ""), .app = TEXT(""),
+							  .flags = victim ? BLOCK_TAKE_OVER : 0 } };
 	begin_received(c, call, BLOCKPROC_ATTACH);
 }
 
@@ -188,9 +190,9 @@ static void cut_attaching(enum waiting w, struct block_client *a, struct block_c
 {
 	struct block_rig_call first, second;
 
-	begin_attach(b, &first, "b", BLOCK_TAKE_OVER);
+	begin_attach(b, &first, "b", "");
 	wait_fenced(a);
-	begin_attach(c, &second, "c", BLOCK_TAKE_OVER);
+	begin_attach(c, &second, "c", "");
 	if (w != ATTACH_QUEUES)
 		cut(b);
 	if (w != ATTACH_WAITS)
@@ -247,7 +249,7 @@ static void cut_one(enum waiting w)
 		cut(&other);
 		break;
 	case ATTACH_SAVES:
-		begin_attach(&b, &call, "b", BLOCK_TAKE_OVER);
+		begin_attach(&b, &call, "b", "");
 		wait_held(1);
 		cut(&b);
 		break;
@@ -299,7 +301,7 @@ static void cut_is_saved(void **state)
 		block_connect(&other, takes_over ? 2 : 1, 2);
 		memcpy(other.handle, a.handle, sizeof(other.handle));
 		if (takes_over)
-			begin_attach(&other, &call, "other", BLOCK_TAKE_OVER);
+			begin_attach(&other, &call, "other", "");
 		else
 			begin_detach(&other, &call);
 		wait_fenced(&a);
@@ -328,7 +330,7 @@ static void cut_queued_detach(void **state)
 	block_connect(&c, 3, 0);
 	odd_attach(&a, "a", 0);
 	hold_all(HOLD_SAVING);
-	begin_attach(&b, &saves, "b", 0);
+	begin_attach(&b, &saves, "b", NULL);
 	wait_held(1);
 	begin_detach(&a, &queues);
 	cut(&a);
@@ -338,6 +340,43 @@ static void cut_queued_detach(void **state)
 	assert_int_equal(c.info.nholders, 3); /* it is still there */
 	block_close(&b);
 	block_close(&c);
+	odd_end();
+}
+
+/* Two of its clients take over a holder that still writes. The first one fences it, and is lost. The place that became
+ * free is taken: there is none for the second one. */
+static void places_of_fenced(void **state)
+{
+	struct block_rig_call write, first, second;
+	struct block_client a, b, c, victim;
+	char name[32];
+
+	(void)state;
+	odd_start("vol=a," PLAIN ",share=shared", NULL);
+	block_connect(&a, 1, 0);
+	block_connect(&b, 2, 0);
+	block_connect(&c, 3, 0);
+	block_connect(&victim, 4, 0);
+	odd_attach(&victim, "victim", 0);
+	for (unsigned n = 1; n < BLOCK_HOLDERS_MAX / 2; n++) { /* as many as one client may have */
+		(void)snprintf(name, sizeof(name), "holder %u", n);
+		odd_attach(&a, name, 0);
+	}
+	assert_int_equal(block_attach(&a, "vol", "one more", 0, NULL), BLOCK_ERR_BUSY);
+	hold_all(HOLD_WRITES);
+	block_write_begin_at(&victim, &write, 0, odd_data, 4096, false);
+	wait_held(1);
+	begin_attach(&b, &first, "b", "victim");
+	wait_fenced(&victim);
+	cut(&b);
+	odd_attach(&a, "one more", 0);
+	begin_attach(&c, &second, "c", "victim");
+	let_all_go();
+	assert_int_equal(end_attach(&second), BLOCK_ERR_BUSY);
+	(void)block_end(&write);
+	block_close(&a);
+	block_close(&c);
+	block_close(&victim);
 	odd_end();
 }
 
@@ -375,9 +414,9 @@ static void lost_on_the_way(void **state)
 	deferred = NULL;
 	for (;;) {
 		hold_all(HOLD_SAVING);
-		begin_attach(&b, &saves, "b", BLOCK_TAKE_OVER);
+		begin_attach(&b, &saves, "b", "");
 		wait_held(1);
-		begin_attach(&c, &queues, "c", BLOCK_TAKE_OVER);
+		begin_attach(&c, &queues, "c", "");
 		atomic_store(&defers, true);
 		let_all_go();
 		assert_int_equal(end_attach(&saves), BLOCK_OK);
@@ -427,8 +466,8 @@ static void stops(void **state)
 		block_write_begin_at(&newer, &late, 4096, odd_data, 4096, false);
 		block_run_until(counter_rose, TEXT("block_lane_waits"));
 		if (round % 2) { /* its lane's WRITE is refused, and waits no longer */
-			begin_attach(&b, &first, "b", BLOCK_TAKE_OVER);
-			begin_attach(&c, &second, "c", BLOCK_TAKE_OVER);
+			begin_attach(&b, &first, "b", "");
+			begin_attach(&c, &second, "c", "");
 		}
 		assert_int_equal(pthread_create(&thread, NULL, let_go_meanwhile, NULL), 0);
 		assert_int_equal(server_stop(block_rig.srv, 20000), 0);
@@ -547,7 +586,7 @@ static void storm(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		ODD_BOTH(cuts), ODD_BOTH(cut_is_saved), ODD_BOTH(cut_queued_detach), ODD_BOTH(lost_on_the_way), ODD_BOTH(stops), ODD_BOTH(storm),
+		ODD_BOTH(cuts), ODD_BOTH(cut_is_saved), ODD_BOTH(cut_queued_detach), ODD_BOTH(places_of_fenced), ODD_BOTH(lost_on_the_way), ODD_BOTH(stops), ODD_BOTH(storm),
 	};
 
 	sem_init(&let_go, 0, 0);
