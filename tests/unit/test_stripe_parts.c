@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -297,6 +298,64 @@ static void directory(void **state)
 	assert_non_null(strstr(why, "version"));
 }
 
+/* In a process of another user, who may not set trusted attributes. Return: what stripe_dir_open() did */
+static int open_as_other(const char *path, const char **ret_record)
+{
+	struct stripe_dir d;
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		int err = setresuid(65534, 65534, 65534) ? -ENOSYS
+							 : stripe_dir_open(path, VOLUME, 7, &d, why, sizeof(why));
+
+		_exit(err ? -err : strcmp(d.record, "user.leat") ? 200 : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	*ret_record = WEXITSTATUS(status) ? NULL : "user.leat";
+	return -WEXITSTATUS(status);
+}
+
+/* The kind of record stays as the directory has it. */
+static void kinds_of_records(void **state)
+{
+	const char *record, *of_root = tmp_dir_path(&dir, "root"), *of_other = tmp_dir_path(&dir, "other");
+	struct stripe_dir d;
+	int err;
+
+	(void)state;
+	if (geteuid()) {
+		print_message("not run by root\n");
+		skip();
+	}
+	tmp_dir_mkdir(&dir, "root");
+	tmp_dir_mkdir(&dir, "other");
+	assert_int_equal(chown(of_other, 65534, 65534), 0);
+	assert_int_equal(stripe_dir_open(of_root, VOLUME, 7, &d, why, sizeof(why)), 0);
+	record = d.record;
+	stripe_dir_close(&d);
+	if (strcmp(record, "trusted.leat")) {
+		print_message("root may not set trusted attributes here\n");
+		skip();
+	}
+	err = open_as_other(of_other, &record);
+	if (err == -EOPNOTSUPP) {
+		print_message("no user attributes below $TMPDIR\n");
+		skip();
+	}
+	assert_int_equal(err, 0);
+	assert_int_equal(stripe_dir_open(of_other, VOLUME, 7, &d, why, sizeof(why)), 0);
+	assert_string_equal(d.record, "user.leat");
+	stripe_dir_close(&d);
+	/* records of root would be invisible to another user */
+	assert_int_equal(chown(of_root, 65534, 65534), 0);
+	assert_int_equal(chown(tmp_dir_path(&dir, "root/objects"), 65534, 65534), 0);
+	assert_int_equal(chown(tmp_dir_path(&dir, "root/leat-stripes"), 65534, 65534), 0);
+	assert_int_equal(open_as_other(of_root, &record), -EPERM);
+}
+
 static int make(void **state)
 {
 	(void)state;
@@ -322,6 +381,7 @@ int main(void)
 		cmocka_unit_test(key_files),
 		cmocka_unit_test(names),
 		cmocka_unit_test(directory),
+		cmocka_unit_test(kinds_of_records),
 	};
 
 	return cmocka_run_group_tests(tests, make, clean);
