@@ -99,14 +99,14 @@ static void change_start(struct lt_op *op, int err)
 
 static int submit_change(struct leat_block *b, int what, uint64_t off, uint64_t len, bool keep, struct leat_cb cb)
 {
-	const char *verb = what == DISCARD ? "discard" : "zero";
+	const char *verb = what == DISCARD ? "discard" : "zero", *why = "";
 	struct lt_op *op;
 	int rc = lt_block_check(b, true);
 
 	if (!rc)
-		rc = lt_block_check_range(b, true, off, len);
+		rc = lt_block_check_range(b, true, off, len, &why);
 	if (rc)
-		return lt_block_refuse(b, verb, rc, cb);
+		return lt_block_refuse(b, verb, rc, why, cb);
 	rc = lt_block_op(b, true, verb, cb, &op);
 	if (rc)
 		return rc;
@@ -126,7 +126,7 @@ int leat_aio_block_discard(struct leat_block *b, uint64_t off, uint64_t len, str
 int leat_aio_block_zero(struct leat_block *b, uint64_t off, uint64_t len, unsigned flags, struct leat_cb cb)
 {
 	if (flags & ~LEAT_BLOCK_KEEP)
-		return lt_block_refuse(b, "zero", -EINVAL, cb);
+		return lt_block_refuse(b, "zero", -EINVAL, LT_BLOCK_FLAG, cb);
 	return submit_change(b, ZERO, off, len, flags & LEAT_BLOCK_KEEP, cb);
 }
 

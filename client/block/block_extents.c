@@ -104,13 +104,18 @@ int leat_aio_block_extents(struct leat_block *b, uint64_t off, uint64_t len, str
 			   struct leat_cb cb)
 {
 	static const char verb[] = "extents";
+	const char *why = "";
 	struct lt_op *op;
 	int rc = lt_block_check(b, true);
 
 	if (!rc)
-		rc = len && n ? lt_block_check_range(b, false, off, len) : -EINVAL;
+		rc = lt_block_check_range(b, false, off, len, &why);
+	if (!rc && !(len && n)) {
+		rc = -EINVAL;
+		why = "a range of no bytes, or room for no extent";
+	}
 	if (rc)
-		return lt_block_refuse(b, verb, rc, cb);
+		return lt_block_refuse(b, verb, rc, why, cb);
 	rc = lt_block_op(b, true, verb, cb, &op);
 	if (rc)
 		return rc;

@@ -24,14 +24,17 @@ int lt_block_check(const struct leat_block *b, bool attached)
 	return rc || !attached || !(b->flags & LEAT_BLOCK_LOOK) ? rc : -EBADF;
 }
 
-int lt_block_check_range(const struct leat_block *b, bool changes, uint64_t off, uint64_t len)
+int lt_block_check_range(const struct leat_block *b, bool changes, uint64_t off, uint64_t len, const char **why)
 {
 	uint64_t block = atomic_load_explicit(&b->block, memory_order_relaxed);
 
+	*why = "offset and length must be multiples of the volume's block size";
 	if ((off | len) & (block - 1))
 		return -EINVAL;
+	*why = "";
 	if (changes && atomic_load_explicit(&b->rdonly, memory_order_relaxed))
 		return -EROFS;
+	*why = LT_BLOCK_BEYOND;
 	return off > INT64_MAX || len > INT64_MAX - off ? lt_block_beyond(changes) : 0;
 }
 
@@ -79,10 +82,10 @@ uint64_t leat_block_size(const struct leat_block *b)
 	return b ? atomic_load_explicit(&b->bytes, memory_order_relaxed) : 0;
 }
 
-int lt_block_refuse(struct leat_block *b, const char *verb, int err, struct leat_cb cb)
+int lt_block_refuse(struct leat_block *b, const char *verb, int err, const char *why, struct leat_cb cb)
 {
 	if (b && err != -EOWNERDEAD)
-		lt_handle_tell(b->m, NULL, NULL, verb, err, "");
+		lt_handle_tell(b->m, NULL, NULL, verb, err, why);
 	return lt_task_refuse(cb, err);
 }
 
@@ -99,7 +102,7 @@ int lt_block_op(struct leat_block *b, bool attached, const char *verb, struct le
 	int rc = lt_block_check(b, attached);
 
 	if (rc)
-		return lt_block_refuse(b, verb, rc, cb);
+		return lt_block_refuse(b, verb, rc, "", cb);
 	rc = lt_op_create(b->m, verb, NULL, NULL, cb, ret);
 	if (!rc)
 		(*ret)->block.of = b;
@@ -139,7 +142,7 @@ int leat_aio_block_info(struct leat_block *b, struct leat_block_info *info, stru
 	int rc = lt_sized_check(info);
 
 	if (rc)
-		return lt_block_refuse(b, "info", rc, cb);
+		return lt_block_refuse(b, "info", rc, "the member size is impossible", cb);
 	rc = lt_block_check_name(b, "info");
 	if (rc)
 		return lt_task_refuse(cb, rc);

@@ -155,15 +155,19 @@ static const struct lt_bulk_ops block_ops = {
 };
 
 static int check_io(const struct leat_block *b, bool write, const struct iovec *iov, int cnt, uint64_t off,
-		    unsigned flags, uint64_t *ret_size)
+		    unsigned flags, uint64_t *ret_size, const char **why)
 {
 	int rc = lt_block_check(b, true);
 
-	if (!rc && flags & ~LEAT_BLOCK_FUA)
-		rc = -EINVAL;
-	if (!rc)
-		rc = lt_bulk_sum(iov, cnt, ret_size);
-	return rc ? rc : lt_block_check_range(b, write, off, *ret_size);
+	*why = "";
+	if (rc)
+		return rc;
+	if (flags & ~LEAT_BLOCK_FUA) {
+		*why = LT_BLOCK_FLAG;
+		return -EINVAL;
+	}
+	rc = lt_bulk_sum(iov, cnt, ret_size);
+	return rc ? rc : lt_block_check_range(b, write, off, *ret_size, why);
 }
 
 /* Return: 0, or an error of the checks; @cb is consumed in every outcome. */
@@ -172,11 +176,12 @@ static int submit(struct leat_block *b, bool write, const struct iovec *iov, int
 {
 	const char *verb = write ? "write" : "read";
 	struct lt_bulk *io;
+	const char *why;
 	uint64_t size;
-	int rc = check_io(b, write, iov, cnt, off, flags, &size);
+	int rc = check_io(b, write, iov, cnt, off, flags, &size, &why);
 
 	if (unlikely(rc))
-		return lt_block_refuse(b, verb, rc, cb);
+		return lt_block_refuse(b, verb, rc, why, cb);
 	io = lt_bulk_get(b->m, iov, cnt);
 	if (!io)
 		return lt_task_refuse(cb, -ENOMEM);

@@ -18,6 +18,7 @@
 /* causes, for leat_error() */
 #define LT_BLOCK_LOST "the server has lost changes that were not flushed"
 #define LT_BLOCK_BEYOND "beyond the end of the volume"
+#define LT_BLOCK_FLAG "an unknown flag"
 #define LT_BLOCK_IMPOSSIBLE "an impossible description of the volume"
 
 struct leat_block {
@@ -64,10 +65,12 @@ must_check int lt_block_check(const struct leat_block *b, bool attached);
 
 /** lt_block_check_range - may this range be read, or changed?
  * @changes: the operation changes it
+ * @why: receives the cause of an error, for leat_error()
  *
  * Return: 0; -EINVAL: not a multiple of the block size; -EROFS; -EINVAL, -ENOSPC if it is beyond any volume's end.
  */
-must_check int lt_block_check_range(const struct leat_block *b, bool changes, uint64_t off, uint64_t len);
+must_check int lt_block_check_range(const struct leat_block *b, bool changes, uint64_t off, uint64_t len,
+				    const char **why);
 
 /** lt_block_fits - does the range, which was checked, end inside of the volume, as far as known? */
 static inline bool lt_block_fits(const struct leat_block *b, uint64_t off, uint64_t len)
@@ -124,7 +127,10 @@ static inline BLOCKINFOargs lt_block_info_args(struct leat_block *b)
  */
 must_check int lt_block_check_name(struct leat_block *b, const char *verb);
 
-/** lt_block_refuse - fails an asynchronous function at once, with a text for leat_error(); Return: @err */
-int lt_block_refuse(struct leat_block *b, const char *verb, int err, struct leat_cb cb);
+/** lt_block_refuse - fails an asynchronous function at once, with a text for leat_error()
+ * @why: the cause, or ""
+ * Return: @err
+ */
+int lt_block_refuse(struct leat_block *b, const char *verb, int err, const char *why, struct leat_cb cb);
 
 #endif

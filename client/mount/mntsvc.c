@@ -237,7 +237,9 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 		hint = " (not for this address)";
 	if (rc == -ENOENT) {
 		text_clean(exports);
-		hint = exports;
+		hint = lt_path_has_prefix(m->url.path, "/block", &rest) ?
+			       "; a volume below /block is used by leat block, or leat_block_attach()" :
+			       exports;
 	}
 	if (m->mnt_port)
 		lt_server_close(m->server, c);

@@ -264,7 +264,8 @@ static int check_removed(const struct conf *conf, const struct block_set *old, c
 			kept = !strcmp(conf->blocks[k].name, e->conf.name) &&
 			       block_volume_id(&conf->blocks[k]) == e->vol->id;
 		if (!kept && !may_leave(e->vol, holder, sizeof(holder)))
-			return opt_fail(-EBUSY, why, why_bytes, "block %s: in use by %s", e->conf.name, holder);
+			return opt_fail(-EBUSY, why, why_bytes, "block %s: in use by %s; detach it, or end it by leat block take-over", e->conf.name,
+					holder);
 	}
 	return 0;
 }

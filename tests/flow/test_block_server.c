@@ -587,6 +587,7 @@ static void reloads(void **state)
 	/* a volume in use does not go, also if only its file is another one */
 	assert_int_equal(block_rig_reload((const char *const[]){ "more=b", NULL }, why, sizeof(why)), -EBUSY);
 	assert_non_null(strstr(why, "vol: in use by first"));
+	assert_non_null(strstr(why, "; detach it, or end it by leat block take-over"));
 	assert_int_equal(block_read(&a, 0, mem, 512), BLOCK_OK);
 	assert_int_equal(block_detach(&a), BLOCK_OK);
 	assert_int_equal(block_rig_reload((const char *const[]){ "more=b", NULL }, why, sizeof(why)), 0);

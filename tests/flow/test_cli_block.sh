@@ -132,6 +132,9 @@ bad 1 'No such file' "$LEAT" block cp "$work/missing" "$local/block/small"
 bad 1 'neither a regular file' "$LEAT" block cp /dev/null "$local/block/small"
 bad 1 'No such file' "$LEAT" block cp "$local/block/one" "$work/nowhere/file"
 bad 2 'neither .* is the URL' "$LEAT" block cp "$work/src" "$work/copy"
+bad 1 'not copied to standard output' "$LEAT" block cp "$local/block/one" -
+[ ! -e ./- ] || fail 'there is a file called -'
+bad 1 'MNT of /block/one: .*exports no such path; a volume .* is used by leat block' "$LEAT" cat "$local/block/one"
 bad 2 'meta: no such kind: read, write, randread, randwrite and null are known' "$LEAT" block bench meta "$local/block/small"
 bad 1 'not a multiple' "$LEAT" block bench read "$local/block/two" --bs 512
 bad 2 'no such option: --force' "$LEAT" block cp --force "$work/copy" "$local/block/small"

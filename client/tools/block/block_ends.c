@@ -192,9 +192,14 @@ static int open_in_place(struct copy *c, const struct stat *st)
 static int open_target_file(struct copy *c)
 {
 	struct stat st;
-	int rc = find_path(c, &st);
+	int rc;
 
 	c->to.block = 1;
+	if (!strcmp(c->to.arg, "-")) {
+		log_err("a volume is not copied to standard output; ./- names a file");
+		return TOOL_FAILED;
+	}
+	rc = find_path(c, &st);
 	if (!rc && is_source(c, &st)) {
 		log_err("'%s' and '%s' are the same file", c->from.arg, c->to.arg);
 		return TOOL_FAILED;
