@@ -20,7 +20,9 @@ finish() {
 trap finish EXIT
 export_dir=$work/export
 mkdir "$export_dir" "$work/slow"
-leatd_options="--export /slow=$work/slow,ro,no_root_squash,store=sim:rate=4K"
+truncate -s 1M "$work/disk.img" "$work/tiny.img"
+truncate -s 4096 "$work/tiny.img"
+leatd_options="--export /slow=$work/slow,ro,no_root_squash,store=sim:rate=4K --block disk=$work/disk.img,insecure --block tiny=$work/tiny.img,insecure"
 leatd_start "$export_dir" || exit 1
 
 # ---- as a user compiles them -------------------------------------------------------------------------
@@ -117,5 +119,29 @@ for url in "$local_url" "$tcp_url"; do
 	bad 1 '^timeout: the read took more than 100 ms$' timeout 120 "$EXAMPLES/timeout" "${url%/demo}/slow/file" 100
 done
 bad 1 'demo/none: .*No such file or directory' "$EXAMPLES/timeout" "$tcp_url/none" 1000
+
+# ---- disk --------------------------------------------------------------------------------------------
+
+for letter in a b c d e f g h; do
+	head -c 65536 /dev/zero | tr '\000' "$letter"
+done >"$work/wanted"
+for url in "$local_url" "$tcp_url"; do
+	truncate -s 0 "$work/disk.img"
+	truncate -s 1M "$work/disk.img"
+	ok "$EXAMPLES/disk" "${url%/demo}/block/disk"
+	[ "$(cat "$work/out")" = 'a to h' ] || fail "disk: $(cat "$work/out")"
+	cmp -n 524288 "$work/wanted" "$work/disk.img" || fail 'disk: other data'
+	bad 1 'block/none: .*the server has no such volume' "$EXAMPLES/disk" "${url%/demo}/block/none"
+	bad 1 'block/tiny: .*beyond the end of the volume' "$EXAMPLES/disk" "${url%/demo}/block/tiny"
+done
+# the lines of leat_block(3)
+{
+	printf '#include <err.h>\n#include <string.h>\n#include <leat_block.h>\n'
+	awk '/^\.Sh/ { on = /EXAMPLES/ } /^\.Bd/ && on { print_it = 1; next } /^\.Ed/ { print_it = 0 } print_it' doc/man/leat_block.3 |
+		sed 's/\\e/\\/g'
+} >"$work/man.c"
+[ "$(wc -l <"$work/man.c")" -gt 15 ] || fail 'leat_block(3) has no lines for programs'
+$CC -Wall -Wextra -Werror -Iinclude -fsyntax-only "$work/man.c" || fail 'leat_block(3)'
+checks=$((checks + 1))
 
 echo "$checks checks passed"
