@@ -164,9 +164,10 @@ static void fence(struct req *r, struct block_attachment *a)
 
 	if (strcmp(a->name, call->args.attach.holder)) {
 		block_count(r->reactor, block_take_overs);
-		log_info("block %s: %s (%s, %s) takes the place of %s (%s, %s)%s", v->name, call->args.attach.holder,
-			 r->conn->peer.text, call->args.attach.app, a->name, a->peer, a->app,
-			 a->conns ? "" : ", which has no connection");
+		if (log_limit_ok(&v->turns))
+			log_info("block %s: %s (%s, %s) takes the place of %s (%s, %s)%s", v->name, call->args.attach.holder,
+				 r->conn->peer.text, call->args.attach.app, a->name, a->peer, a->app,
+				 a->conns ? "" : ", which has no connection");
 	}
 	block_fence(v, a);
 }
@@ -215,7 +216,7 @@ static int save_holders(struct block_volume *v)
 {
 	int err = block_state_save(v->state, v);
 
-	if (err)
+	if (err && log_limit_ok(&v->turns))
 		log_err("block %s: its holders cannot be saved: %s", v->name, strerror(-err));
 	return err;
 }
@@ -427,8 +428,9 @@ static enum prog_begin saved_attach(struct req *r)
 		return end_turn(r, -EIO);
 	}
 	block_count(r->reactor, block_attaches);
-	log_info("block %s: attached by %s (%s, %s)%s", v->name, call->args.attach.holder, r->conn->peer.text,
-		 call->args.attach.app, call->args.attach.flags & BLOCK_RDONLY ? ", to read" : "");
+	if (log_limit_ok(&v->turns))
+		log_info("block %s: attached by %s (%s, %s)%s", v->name, call->args.attach.holder, r->conn->peer.text,
+			 call->args.attach.app, call->args.attach.flags & BLOCK_RDONLY ? ", to read" : "");
 	call->res.status = BLOCK_OK;
 	block_handle_make(&block_server(r->srv)->keys, &call->id, ok->handle);
 	block_describe(call->entry, &ok->info);
@@ -560,7 +562,8 @@ static enum prog_begin first_detach(struct req *r)
 	} else if (!err) {
 		take_turn(r);
 		if (a) {
-			log_info("block %s: detached by %s", v->name, a->name);
+			if (log_limit_ok(&v->turns))
+				log_info("block %s: detached by %s", v->name, a->name);
 			memcpy(call->victim, a->name, sizeof(a->name));
 			note_detached(v, a);
 			block_fence(v, a);

@@ -192,7 +192,7 @@ int block_volume_open(const struct block_conf *c, const char *state_dir, struct 
 	atomic_init(&v->refs, 1);
 	v->lock_fd = -1;
 	v->generations = v->numbers = first_number();
-	v->losses = (struct log_limit)LOG_LIMIT_INIT;
+	v->losses = v->turns = (struct log_limit)LOG_LIMIT_INIT;
 	pthread_mutex_init(&v->lock, NULL);
 	list_init(&v->holders);
 	list_init(&v->ending);

@@ -91,6 +91,7 @@ struct block_volume {
 
 	pthread_mutex_t lock; /* over the rest */
 	struct log_limit losses; /* failed syncs: a client can ask for as many as it likes */
+	struct log_limit turns;  /* ATTACHs and DETACHs, too; by the call that has the turn */
 	struct list holders, ending; /* struct block_attachment */
 	struct block_attachment *by_number[BLOCK_HOLDERS_MAX]; /* heads: holders by number modulo it */
 	unsigned nholders;
