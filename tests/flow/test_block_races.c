@@ -239,6 +239,10 @@ static void forgotten_lane(void **state)
 	block_status status;
 
 	(void)state;
+	if (getenv("LEAT_TEST_CHAOS")) {
+		print_message("skipped: a call that the fabric delays is sent only while the client's engine runs\n");
+		skip();
+	}
 	start("vol=a");
 	block_connect(&a, 1, 0);
 	block_connect(&idle, 4, 0);
