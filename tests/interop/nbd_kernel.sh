@@ -73,7 +73,7 @@ fio_of killed --rw=randwrite --bs=16k --iodepth=16 --size=16M --fsync=64 --loops
 fio=$!
 rounds=0
 while [ "$rounds" -lt 2 ] && sleep 1 && kill -0 "$fio" 2>/dev/null; do
-	volume_end KILL
+	volume_kill
 	volume_start
 	rounds=$((rounds + 1))
 done
@@ -123,7 +123,7 @@ fio_on "$mnt/file" killed --rw=randwrite --bs=16k --iodepth=16 --size=32M --fsyn
 fio=$!
 rounds=0
 while [ "$rounds" -lt 4 ] && sleep 1 && kill -0 "$fio" 2>/dev/null; do
-	volume_end KILL
+	volume_kill
 	volume_start
 	rounds=$((rounds + 1))
 done

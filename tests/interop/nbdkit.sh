@@ -180,7 +180,7 @@ fio_of killed --rw=randwrite --bs=16k --iodepth=16 --verify=crc32c --fsync=64 --
 fio=$!
 rounds=0
 while [ "$rounds" -lt 5 ] && sleep 0.5 && kill -0 "$fio" 2>/dev/null; do
-	volume_end KILL
+	volume_kill
 	volume_start
 	rounds=$((rounds + 1))
 done
