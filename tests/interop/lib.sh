@@ -246,7 +246,7 @@ volume_kill() {
 	done
 	volume_end KILL
 }
-volume_stopped() { ! grep -hq '^State:[[:space:]]*[^Tt]' /proc/"$leatd_pid"/task/*/status; }
+volume_stopped() { ! grep -hq '^State:[[:space:]][^Tt]' /proc/"$leatd_pid"/task/*/status; }
 # syncs that have begun and that have ended: two numbers of struct page in server/block/block_state.c
 volume_quiet() {
 	[ "$(od -An -tu8 -j64 -N8 "$work/state/block-vol0.sync")" = "$(od -An -tu8 -j72 -N8 "$work/state/block-vol0.sync")" ]
