@@ -149,6 +149,14 @@ ok "$LEAT" block cp --overwrite "$work/start" "$local/block/blank"
 bad 1 'blank: holds data at offset 4096;' "$LEAT" block cp "$work/part" "$local/block/blank"
 same 4096 "$work/start" "$work/blank.img"
 
+# data behind zeroes that were written is found, too
+head -c 3M /dev/zero >"$work/zeroes"
+head -c 3M /dev/zero | dd of="$work/blank.img" conv=notrunc status=none
+printf data | dd of="$work/blank.img" bs=1 seek=3000000 conv=notrunc status=none
+bad 1 'blank: holds data at offset 3000000;' "$LEAT" block cp "$work/zeroes" "$local/block/blank"
+[ "$(tail -c +3000001 "$work/blank.img" | head -c 4)" = data ] || fail 'the data behind zeroes has gone'
+ok "$LEAT" block cp --overwrite "$work/start" "$local/block/blank"
+
 # so with a device, which must not be in use either
 if truncate -s 10M "$work/disk" && device=$(PATH=$PATH:/sbin:/usr/sbin losetup --show -f "$work/disk" 2>/dev/null); then
 	ok "$LEAT" block cp "$local/block/small" "$device"

@@ -69,7 +69,7 @@ int block_open_source(struct copy *c);
 int block_open_target(struct copy *c);
 
 /** block_check_target - refuses to overwrite data of a volume or a block device, unless --overwrite was given
- * Only the start of each range that is not a hole is read: zeroes that were written there do not count as data.
+ * What is not a hole is read, up to the first byte of data: zeroes that were written there do not count as data.
  * Uses c->mem. Return: exit status; after a failure nothing was written.
  */
 int block_check_target(struct copy *c);

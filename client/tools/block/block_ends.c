@@ -217,14 +217,13 @@ static int open_target_file(struct copy *c)
 
 /* ---- does the target hold data? ---- */
 
-/* Looks for data in the range at @off. Return: exit status */
-static int check_range(struct copy *c, uint64_t off, uint64_t len)
+/* Looks for data in at most UNIT bytes at @off. Return: exit status */
+static int check_unit(struct copy *c, uint64_t off, uint64_t len)
 {
 	size_t i = 0;
 	char *buf = c->mem;
 	ssize_t n;
 
-	len = MIN(len, UNIT);
 	n = c->to.volume ? leat_block_pread(c->to.volume, buf, (size_t)len, off) :
 			   pread(c->to.fd, buf, (size_t)len, (off_t)off);
 	if (n < 0)
@@ -238,6 +237,22 @@ static int check_range(struct copy *c, uint64_t off, uint64_t len)
 	log_err("%s: holds data at offset %" PRIu64 "; nothing was written: use --overwrite to replace it", c->to.arg,
 		off + i);
 	return TOOL_FAILED;
+}
+
+/* The same in a range of any length: a target of zeroes only is read to its end. */
+static int check_range(struct copy *c, uint64_t off, uint64_t len)
+{
+	for (uint64_t n; len && off < c->from.size; off += n, len -= n) {
+		int rc;
+
+		if (tool_interrupted())
+			return block_report(c, &c->to, -EINTR);
+		n = MIN(len, UNIT);
+		rc = check_unit(c, off, n);
+		if (rc)
+			return rc;
+	}
+	return TOOL_OK;
 }
 
 static int check_volume(struct copy *c)
