@@ -4,9 +4,9 @@
  * engine_wait.c - how an engine waits: it spins, sleeps, and lets other threads in while it sleeps
  *
  * Operation:  rpcrdma_engine_wait() repeats the pass of engine.c. It spins while the last event is recent and a queue
- *             pair is worth spinning for, and then sleeps in epoll. It learns from its sleeps how long to spin: longer while
- *             pollers wait for a device, shorter if spinning is in vain. It yields while it spins; when a yield costs another thread's time slice, it
- *             sleeps for a while instead.
+ *             pair is worth spinning for, and then sleeps in epoll. It learns from its sleeps how long to spin: longer
+ *             while pollers wait for a device, shorter if spinning is in vain. It yields while it spins; when a yield
+ *             costs another thread's time slice, it sleeps for a while instead.
  *
  *             No wakeup is lost: `sleeping` is set before the last check of the inbox and before the queues are
  *             armed. A later push rings the bell, and a later completion makes the queue's descriptor readable.

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "block_handle.h"
 #include "block_service.h"
 #include "block_state.h"
@@ -299,15 +300,6 @@ static enum prog_begin save(struct req *r, enum prog_begin (*saved)(struct req *
 
 /* ---- ATTACH ------------------------------------------------------------------------------- */
 
-/* What a client says of itself is printed and saved. */
-static void clean_text(char *s)
-{
-	for (; *s; s++) {
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			*s = '?';
-	}
-}
-
 static int check_args(struct req *r)
 {
 	struct block_call *call = block_call(r);
@@ -316,7 +308,7 @@ static int check_args(struct req *r)
 
 	if (err)
 		return err;
-	clean_text(a->app);
+	text_clean(a->app); /* it is printed and saved */
 	if (!block_conf_name_ok(a->holder) || (*a->victim && !block_conf_name_ok(a->victim)) || a->flags & ~FLAGS_ALL ||
 	    a->lane.slot >= BLOCK_LANES_MAX || !a->lane.incarnation)
 		return -EINVAL;
@@ -399,7 +391,7 @@ static void fill_attachment(const struct req *r, struct block_attachment *a)
 	(void)snprintf(a->name, sizeof(a->name), "%s", args->holder);
 	(void)snprintf(a->app, sizeof(a->app), "%s", args->app);
 	(void)snprintf(a->peer, sizeof(a->peer), "%s", r->conn->peer.text);
-	clean_text(a->peer);
+	text_clean(a->peer);
 	rpcrdma_client_id_of(&r->conn->peer, &a->client);
 	a->number = call->id.number ? call->id.number : ++v->numbers;
 	a->generation = ++v->generations;

@@ -40,8 +40,8 @@ static bool is_user(const struct block_conf *c, const struct rpcrdma_peer *peer)
 
 bool block_entry_admits(const struct block_entry *e, const struct rpcrdma_peer *peer)
 {
-	return peer->transport == RPCRDMA_LOCAL ? is_user(&e->conf, peer) 
-						    : peers_admit(&e->conf.peers, peer) == PEER_ADMITTED;
+	return peer->transport == RPCRDMA_LOCAL ? is_user(&e->conf, peer)
+						: peers_admit(&e->conf.peers, peer) == PEER_ADMITTED;
 }
 
 bool block_entry_may_take_over(const struct block_entry *e, const struct rpcrdma_peer *peer)

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "block_holders.h"

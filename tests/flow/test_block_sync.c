@@ -136,7 +136,7 @@ static void failed_flush(void **state)
 	block_rig_stop();
 }
 
-/* A loss fails a holder once, although the server has an open file on each of its reactors: whoever has attached again
+/* A loss fails a holder once, although the server has an open file on each of its reactors: a holder that has attached again
  * knows of it. */
 static void one_loss(void **state)
 {
@@ -336,7 +336,7 @@ static void damaged_state(void **state)
 	block_rig_stop();
 }
 
-/* Without the file of the holders, handles that were given before are not valid, although numbers are given anew. */
+/* Without the file of the holders the server begins to number again; handles from before are not valid. */
 static void removed_state(void **state)
 {
 	struct block_client a, b;

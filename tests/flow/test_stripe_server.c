@@ -335,7 +335,7 @@ static void sync_fails(void **state)
 	stop(&c);
 }
 
-/* Objects that no call uses stay open, but only so many; and what was written to them is not forgotten. */
+/* A limited number of objects stays open without a call. One that is closed is synced first. */
 static void files_are_closed(void **state)
 {
 	enum { MANY = STRIPE_FILES_IDLE / 3 + 100 };

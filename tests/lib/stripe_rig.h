@@ -49,7 +49,7 @@ extern struct stripe_rig {
 struct stripe_client {
 	struct rpcrdma_clnt *clnt;
 	stripe_lane lane;
-	struct stripe_handle handle; /* signed anew for each call */
+	struct stripe_handle handle; /* each call signs it again */
 	uint64_t verf; /* of the last change */
 };
 

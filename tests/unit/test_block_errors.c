@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_block_errors.c - what holders are told of the errors of a disk, and of what a disk can do
+ * test_block_errors.c - the status that holders get for an error of a disk, and the capabilities that INFO announces
  */
 #include <errno.h>
 #include <setjmp.h>

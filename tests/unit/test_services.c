@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_services.c - a reload happens in all services or in none; who may connect if services disagree
+ * test_services.c - a reload happens in all services or in none; which peers may connect if services disagree
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -298,7 +298,7 @@ static void directory(void **state)
 	assert_non_null(strstr(why, "version"));
 }
 
-/* In a process of another user, who may not set trusted attributes. Return: what stripe_dir_open() did */
+/* In a process of another user, which may not set trusted attributes. Return: what stripe_dir_open() did */
 static int open_as_other(const char *path, const char **ret_record)
 {
 	struct stripe_dir d;
