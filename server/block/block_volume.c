@@ -30,7 +30,7 @@
 #include "fsync_batch.h"
 #include "store_device.h"
 
-#define LOOK_NS (10 * NS_PER_MS) /* a look costs as much as a third of a WRITE of 4 KiB, and files shrink rarely */
+#define LOOK_NS (10 * NS_PER_MS) /* a look costs more than a quarter of the rest of a WRITE of 4 KiB; files shrink rarely */
 
 /* FNV-1a: not secret, but it gives the same number at every start */
 static uint64_t mix(uint64_t h, const void *data, size_t n)
