@@ -36,10 +36,10 @@ variant() { # VARIABLE=VALUE...
 		echo "== $settings $name"
 		# shellcheck disable=SC2086
 		env $settings "$O/tests/flow/$name" >"$out" 2>&1 || rc=$?
-		grep -E 'ERROR|LINE|FAILED|^variant' "$out"
 		p=$(sed -n 's/^\[  PASSED  *\] \([0-9]*\) test.*/\1/p' "$out" | awk '{ n += $1 } END { print n + 0 }')
 		passed=$((passed + p))
 		if [ "$rc" -ne 0 ]; then
+			grep -v '^\[ *\(RUN\|OK\|[=-]*\) *\]' "$out" | tail -n 60
 			echo "$settings $name: exit status $rc"
 			failed=$((failed + 1))
 		elif ! grep -q '^variant: ' "$out"; then
