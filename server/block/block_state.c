@@ -33,9 +33,9 @@
 
 #include "base/clock.h"
 #include "base/opt.h"
-#include "block_holders.h"
+#include "base/siphash.h"
 #include "block_conf.h"
-#include "siphash.h"
+#include "block_holders.h"
 
 #define PAGE_BYTES 4096u
 #define MAGIC UINT64_C(0x6c656174626c6b31) /* "leatblk1" */

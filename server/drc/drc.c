@@ -48,7 +48,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "siphash.h"
+#include "base/siphash.h"
 
 #define SHARDS_MAX 16u
 #define SHARD_ENTRIES_MIN 1024u /* smaller caches have fewer shards, at least one */

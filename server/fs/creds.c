@@ -27,8 +27,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/siphash.h"
 #include "base/wire.h"
-#include "siphash.h"
 
 #define MACHINE_NAME_MAX 255
 #define SYS_GROUPS_MAX 16

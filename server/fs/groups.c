@@ -39,7 +39,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "siphash.h"
+#include "base/siphash.h"
 
 #define KNOWN_MAX 1024u
 #define ASKING_MAX 8u

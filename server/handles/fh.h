@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/siphash.h"
 #include "base/util.h"
 #include "export.h"
-#include "siphash.h"
 
 #define FH_MAX 64 /* NFS3_FHSIZE */
 

@@ -31,8 +31,8 @@
 
 #include "base/cond.h"
 #include "base/log.h"
+#include "base/siphash.h"
 #include "base/wire.h"
-#include "siphash.h"
 
 #define FILE_NAME "handles.map"
 #define FILE_NEW "handles.map.new"

@@ -9,8 +9,8 @@
 #include <pthread.h>
 
 #include "base/hash.h"
+#include "base/siphash.h"
 #include "fh_map.h"
-#include "siphash.h"
 
 struct fh_map_node;
 

@@ -22,9 +22,9 @@
 
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/siphash.h"
 #include "base/util.h"
 #include "rpcrdma.h"
-#include "siphash.h"
 #include "stripes.h"
 
 struct reactor;

@@ -20,10 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "block_holders.h"
+#include "base/siphash.h"
 #include "block_conf.h"
+#include "block_holders.h"
 #include "block_state.h"
-#include "siphash.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -20,10 +20,10 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "base/siphash.h"
 #include "base/wire.h"
 #include "fh_log.h"
 #include "fh_map.h"
-#include "siphash.h"
 #include "tmp_dir.h"
 
 struct ctx {

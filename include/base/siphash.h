@@ -6,8 +6,8 @@
  * For hash tables with keys that a peer chooses, and as the signature in file handles: without the key a peer
  * can neither collide keys into one bucket nor forge a handle.
  */
-#ifndef LEAT_SERVER_SIPHASH_H
-#define LEAT_SERVER_SIPHASH_H
+#ifndef LEAT_SIPHASH_H
+#define LEAT_SIPHASH_H
 
 #include <endian.h>
 #include <errno.h>

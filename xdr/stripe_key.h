@@ -12,8 +12,8 @@
  * The first key signs, signatures of both are accepted. To change the key, the new one is put in front of the old one on
  * all servers, which are reloaded, and the old one is removed when the last handle that it signed has expired.
  */
-#ifndef LEAT_SERVER_STRIPE_KEY_H
-#define LEAT_SERVER_STRIPE_KEY_H
+#ifndef LEAT_STRIPE_KEY_H
+#define LEAT_STRIPE_KEY_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,17 +6,17 @@
  * Pure: no state and no clock. The manager of a volume makes them, a stripe server reads them. Which of the keys signed
  * takes the same time to find out, and so does how many bytes of a wrong signature are right.
  */
-#ifndef LEAT_SERVER_STRIPE_HANDLE_H
-#define LEAT_SERVER_STRIPE_HANDLE_H
+#ifndef LEAT_STRIPE_HANDLE_H
+#define LEAT_STRIPE_HANDLE_H
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "base/siphash.h"
 #include "base/util.h"
 #include "base/wire.h"
-#include "siphash.h"
 #include "stripes.h"
 
 #define STRIPE_KEYS_MAX 2u

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * file_layout.c - encodes and checks the layout of a striped file, and the defaults of a directory
+ *
+ * Operation: The signature is checked before anything of the layout is used, except its length, tag and volume.
+ * Memory:    The caller's.
+ * Threads:   Any.
+ * Errors:    -EBADMSG, -EKEYREJECTED.
+ */
+#include "file_layout.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/wire.h"
+
+#define COPIES 1u
+#define INODE_BYTES 16u
+
+/* Appends the inode to the @n bytes that are signed. */
+static size_t add_inode(uint8_t *body, size_t n, const struct inode_id *inode)
+{
+	put_be64(body + n, inode->ino);
+	put_be64(body + n + 8, inode->generation);
+	return n + INODE_BYTES;
+}
+
+size_t file_layout_encode(const struct stripe_keys *keys, const struct inode_id *inode, const struct file_layout *l,
+			  uint8_t ret[FILE_LAYOUT_MAX])
+{
+	uint8_t body[FILE_LAYOUT_MAX + INODE_BYTES];
+	size_t n = FILE_LAYOUT_HEAD;
+
+	memcpy(body, FILE_LAYOUT_TAG, 8);
+	put_be64(body + 8, l->volume);
+	memcpy(body + 16, l->object, STRIPE_OBJECT_BYTES);
+	put_be64(body + 32, l->epoch);
+	put_be32(body + 40, l->at.unit);
+	put_be32(body + 44, COPIES);
+	put_be32(body + 48, l->at.width);
+	for (uint32_t i = 0; i < l->at.width; i++, n += 4)
+		put_be32(body + n, l->servers[i]);
+	memcpy(ret, body, n);
+	put_be64(ret + n, siphash(&keys->v[0], body, add_inode(body, n, inode)));
+	return n + 8;
+}
+
+static bool is_possible(const struct file_layout *l, uint32_t copies)
+{
+	if (!l->epoch || copies != COPIES || !layout_valid(&l->at))
+		return false;
+	for (uint32_t i = 0; i < l->at.width; i++)
+		if (!l->servers[i])
+			return false;
+	return true;
+}
+
+int file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode, const uint8_t *bytes,
+		       size_t n, struct file_layout *ret)
+{
+	uint8_t body[FILE_LAYOUT_MAX + INODE_BYTES];
+	struct file_layout l;
+	size_t end = n - 8;
+
+	if (n < FILE_LAYOUT_HEAD + 8 || n > FILE_LAYOUT_MAX || memcmp(bytes, FILE_LAYOUT_TAG, 8) ||
+	    get_be64(bytes + 8) != volume)
+		return -EBADMSG;
+	l.at = (struct layout){ get_be32(bytes + 40), get_be32(bytes + 48) };
+	if (l.at.width > LAYOUT_WIDTH_MAX || end != FILE_LAYOUT_HEAD + 4 * (size_t)l.at.width)
+		return -EBADMSG;
+	memcpy(body, bytes, end);
+	if (!stripe_signed(keys, body, add_inode(body, end, inode), get_be64(bytes + end)))
+		return -EKEYREJECTED;
+	l.volume = volume;
+	memcpy(l.object, bytes + 16, STRIPE_OBJECT_BYTES);
+	l.epoch = get_be64(bytes + 32);
+	for (uint32_t i = 0; i < LAYOUT_WIDTH_MAX; i++)
+		l.servers[i] = i < l.at.width ? get_be32(bytes + FILE_LAYOUT_HEAD + 4 * i) : 0;
+	if (!is_possible(&l, get_be32(bytes + 44)))
+		return -EBADMSG;
+	*ret = l;
+	return 0;
+}
+
+void dir_defaults_encode(const struct dir_defaults *d, uint8_t ret[DIR_DEFAULTS_BYTES])
+{
+	memcpy(ret, DIR_DEFAULTS_TAG, 8);
+	put_be32(ret + 8, d->unit);
+	put_be32(ret + 12, d->width);
+}
+
+int dir_defaults_decode(const uint8_t *bytes, size_t n, struct dir_defaults *ret)
+{
+	struct dir_defaults d;
+
+	if (n != DIR_DEFAULTS_BYTES || memcmp(bytes, DIR_DEFAULTS_TAG, 8))
+		return -EBADMSG;
+	d = (struct dir_defaults){ get_be32(bytes + 8), get_be32(bytes + 12) };
+	if (!layout_valid(&(struct layout){ d.unit ? d.unit : LAYOUT_UNIT_MIN, d.width ? d.width : 1 }))
+		return -EBADMSG;
+	*ret = d;
+	return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * file_layout.h - the layout of a striped file, and the defaults of a directory: extended attributes
+ *
+ * The layout of a file, numbers with the highest byte first:
+ *
+ *	0	"leatlay1": the version of this format
+ *	8	volume (8)
+ *	16	object (16): random, never used again
+ *	32	epoch (8): at least 1
+ *	40	stripe unit in bytes (4)
+ *	44	copies (4): 1
+ *	48	width (4)
+ *	52	servers (4 each): stripe i is on server i of this list
+ *	...	signature (8): by a key of the volume, of the bytes above, the number of the inode (8) and its generation (8)
+ *
+ * The signature binds the layout to one inode: a copy of the attribute on another file is refused.
+ *
+ * The defaults of a directory, for new files and directories in it:
+ *
+ *	0	"leatdir1"
+ *	8	stripe unit (4); 0: as the volume says
+ *	12	width (4); 0: as the volume says
+ *
+ * They are not signed: they choose the layout of new files, and permit nothing.
+ *
+ * Pure: no state, no clock, no system call.
+ */
+#ifndef LEAT_FILE_LAYOUT_H
+#define LEAT_FILE_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/util.h"
+#include "layout.h"
+#include "stripe_handle.h"
+
+#define FILE_LAYOUT_TAG "leatlay1"
+#define FILE_LAYOUT_HEAD 52u
+#define FILE_LAYOUT_MAX (FILE_LAYOUT_HEAD + 4 * LAYOUT_WIDTH_MAX + 8)
+
+#define DIR_DEFAULTS_TAG "leatdir1"
+#define DIR_DEFAULTS_BYTES 16u
+
+/* An inode, as long as it exists. */
+struct inode_id {
+	uint64_t ino, generation; /* generation 0: the file system has none */
+};
+
+struct file_layout {
+	uint64_t volume;
+	char object[STRIPE_OBJECT_BYTES];
+	uint64_t epoch;
+	struct layout at; /* unit and width */
+	uint32_t servers[LAYOUT_WIDTH_MAX];
+};
+
+struct dir_defaults {
+	uint32_t unit, width; /* 0: as the volume says */
+};
+
+/** file_layout_encode - signs a layout with the first key; Return: the number of bytes */
+size_t file_layout_encode(const struct stripe_keys *keys, const struct inode_id *inode, const struct file_layout *l,
+			  uint8_t ret[FILE_LAYOUT_MAX]);
+
+/** file_layout_decode - checks a layout and its signature
+ * @volume: the volume that it has to be of
+ *
+ * Return: 0; -EBADMSG: it is not a layout of this version and this volume; -EKEYREJECTED: not signed for this inode.
+ */
+int must_check file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode,
+				  const uint8_t *bytes, size_t n, struct file_layout *ret);
+
+/** dir_defaults_encode - encodes the defaults of a directory */
+void dir_defaults_encode(const struct dir_defaults *d, uint8_t ret[DIR_DEFAULTS_BYTES]);
+
+/** dir_defaults_decode - Return: 0; -EBADMSG: they are none, or not possible */
+int must_check dir_defaults_decode(const uint8_t *bytes, size_t n, struct dir_defaults *ret);
+
+#endif
