@@ -119,7 +119,7 @@ static void take_info(struct lt_subreq *p)
 		fail(p, rc, LT_BLOCK_IMPOSSIBLE);
 	else if (!ends_inside(io))
 		fail(p, lt_block_beyond(io->write), LT_BLOCK_BEYOND);
-	lt_call_free_block(&p->call);
+	lt_call_free(&p->call);
 }
 
 static bool subreq_replied(struct lt_subreq *p)

@@ -3,8 +3,8 @@
  *
  * call.c - starts all calls and converts their results to errnos
  *
- * Operation:  lt_call_start(), or call_block.c, looks the procedure up in a table of codecs, sizes and what else
- *             differs, picks the next connection of the handle, and passes the call to librpcrdma. The RPC error or
+ * Operation:  lt_call_start(), call_block.c or call_stripes.c looks the procedure up in a table of codecs, sizes and what else
+ *             differs, picks the next connection of the server, and passes the call to librpcrdma. The RPC error or
  *             status of the reply becomes an errno.
  *             NFS3ERR_JUKEBOX, or BLOCK_ERR_LATER, means that the server did nothing and that the client should
  *             retry. The call is retried after 100 ms, doubling to 5 s, with a new XID because it is a new call. A call
@@ -15,7 +15,7 @@
  *             A cancelled call fails with -ECANCELED. If it changes something and has been sent, it fails with
  *             -EINPROGRESS: a server cannot be told to forget a call.
  * Memory:     The caller's. Handles in results are decoded into fh_room, so these results need no freeing;
- *             only those of READDIR and READDIRPLUS (dir.c frees them) and of volumes (lt_call_free_block) allocate.
+ *             only those of READDIR and READDIRPLUS (dir.c frees them) and of BLOCK (lt_call_free) allocate.
  * Threads:    The mount's owner. A call on a connection of an additional thread is with that thread from the message
  *             that takes it there until the one that brings it back; its arguments and results do not change meanwhile.
  * Errors:     -errno of nfs_errno.c or of rpcrdma_clnt_call(). If a call cannot be started, its done() runs with
@@ -49,7 +49,13 @@ static int errno_of_nfs(uint32_t status)
 	return nfs3_errno((nfsstat3)status);
 }
 
-static const struct lt_statuses nfs_statuses = { NFS3ERR_JUKEBOX, errno_of_nfs, nfs3_stat_name };
+static bool is_jukebox(uint32_t status)
+{
+	return status == NFS3ERR_JUKEBOX;
+}
+
+static const struct lt_statuses nfs_statuses = { .is_later = is_jukebox, .to_errno = errno_of_nfs, .name = nfs3_stat_name,
+						 .feeds = true };
 
 #define ACL_BYTES (4u + 2 * 8u + 12u * NFS_ACL_MAX_ENTRIES) /* each call requests one list */
 
@@ -173,7 +179,7 @@ static void ask_again(struct rpcrdma_timer *t)
 	struct lt_call *c = container_of(t, struct lt_call, timer);
 
 	c->waits = false;
-	if (c->laned.lane) /* an earlier copy may still be on its way by an older connection of the lane */
+	if (c->laned.lane.instance) /* an earlier copy may still be on its way by an older connection of the lane */
 		send_there(c);
 	else
 		send_call(c);
@@ -213,6 +219,33 @@ bool lt_call_changes(const struct lt_call *c)
 	return c->proc->changes;
 }
 
+/* ---- lanes ---- */
+
+static const atomic_uint *incarnation_of(const struct lt_call *c)
+{
+	return &c->server->incarnation[c->conn];
+}
+
+bool_t lt_call_encode_laned(XDR *xdrs, struct lt_call *c)
+{
+	const struct lt_lane *lane = &c->laned.lane;
+
+	if (lane->instance) {
+		*lane->instance = c->server->lane_instance;
+		*lane->slot = c->conn;
+		*lane->incarnation = atomic_load_explicit(incarnation_of(c), memory_order_relaxed);
+	}
+	return c->proc->args(xdrs, (void *)(uintptr_t)c->laned.args);
+}
+
+/* Was a call with this status refused because its lane has a newer connection than that by which it was sent? Then it is
+ * sent again on its lane: on another one it might overtake an earlier copy of itself. */
+static bool lane_has_moved(const struct lt_call *c, uint32_t status)
+{
+	return c->laned.lane.instance && status == c->proc->statuses->old_lane &&
+	       *c->laned.lane.incarnation != atomic_load_explicit(incarnation_of(c), memory_order_relaxed);
+}
+
 struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 {
 	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
@@ -232,20 +265,20 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 		return c;
 	if (!*err)
 		memcpy(&status, rpc->res, sizeof(status));
-	if (status == statuses->later && c->cancelled) {
+	if (statuses->is_later(status) && c->cancelled) {
 		*err = -ECANCELED;
 		status = 0;
 	}
-	if (status == statuses->later && wait_for_jukebox(c))
+	if (statuses->is_later(status) && wait_for_jukebox(c))
 		return NULL;
-	if (unlikely(c->laned.lane) && lt_call_lane_moved(c, status) && !c->cancelled) {
+	if (unlikely(status) && lane_has_moved(c, status) && !c->cancelled) {
 		send_there(c);
 		return NULL;
 	}
-	if (unlikely(c->laned.lane) && !c->cancelled && lt_call_ask_holder(c, status))
+	if (unlikely(status) && !c->cancelled && lt_call_ask_holder(c, status))
 		return NULL;
 	c->status = status;
-	if (!c->laned.args)
+	if (statuses->feeds)
 		lt_cache_reply(c, *err);
 	if (status)
 		*err = statuses->to_errno(status);
@@ -313,13 +346,15 @@ static bool moves_data(const struct lt_call *c)
 {
 	if (c->rpc.prog == LEAT_BLOCK)
 		return c->rpc.proc == BLOCKPROC_READ || c->rpc.proc == BLOCKPROC_WRITE;
+	if (c->rpc.prog == LEAT_STRIPES)
+		return c->rpc.proc == STRIPEPROC_READ || c->rpc.proc == STRIPEPROC_WRITE;
 	return c->rpc.prog == NFS_PROGRAM && (c->rpc.proc == NFSPROC3_READ || c->rpc.proc == NFSPROC3_WRITE);
 }
 
 /* Picks the next connection of the server. Only data is worth the way to another thread. */
 static void pick_connection(struct lt_call *c)
 {
-	struct lt_server *s = c->m->server;
+	struct lt_server *s = c->server;
 	bool data = moves_data(c);
 
 	do {
@@ -334,14 +369,11 @@ static void pick_connection(struct lt_call *c)
 /* Sends it over the connection that was picked. */
 static void send_there(struct lt_call *c)
 {
-	struct leat *m = c->m;
-
 	if (has_status(c)) {
 		prepare_results(c);
 		lt_cache_sent(c);
 	}
 	c->rpc.why = NULL;
-	c->rpc.deadline_ms = m->url.soft ? m->timeo_ms : 0;
 	if (unlikely(c->engine)) {
 		c->rpc.done = done_there;
 		c->replied = false;
@@ -365,14 +397,19 @@ void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room)
 {
 	memset(c, 0, sizeof(*c));
 	c->m = m;
+	c->server = m->server;
 	c->fh_room = fh_room;
 }
 
-void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p)
+void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p,
+		  uint32_t patience_ms)
 {
+	if (!patience_ms && c->m->url.soft)
+		patience_ms = c->m->timeo_ms;
 	c->delay_ms = 0;
 	c->cancelled = false;
-	c->give_up_ns = c->m->url.soft ? lt_handle_now(c->m) + c->m->timeo_ms * NS_PER_MS : 0;
+	c->give_up_ns = patience_ms ? lt_handle_now(c->m) + patience_ms * NS_PER_MS : 0;
+	c->rpc.deadline_ms = patience_ms;
 	c->rpc.prog = prog;
 	c->rpc.vers = vers;
 	c->rpc.proc = proc;
@@ -395,7 +432,7 @@ void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res
 		.reply_max = reply_extra,
 	};
 	c->done = done;
-	lt_call_prog(c, NFS_PROGRAM, NFS_V3, proc, &procs[proc]);
+	lt_call_prog(c, NFS_PROGRAM, NFS_V3, proc, &procs[proc], 0);
 }
 
 void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
@@ -403,7 +440,7 @@ void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void 
 {
 	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
 	c->done = done;
-	lt_call_prog(c, NFSACL_PROGRAM, NFSACL_V3, proc, &acl_procs[proc]);
+	lt_call_prog(c, NFSACL_PROGRAM, NFSACL_V3, proc, &acl_procs[proc], 0);
 }
 
 void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, void *res,
@@ -411,7 +448,7 @@ void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, voi
 {
 	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
 	c->done = done;
-	lt_call_prog(c, LEAT_SPACE, LEAT_SPACE_V1, proc, &space_procs[proc]);
+	lt_call_prog(c, LEAT_SPACE, LEAT_SPACE_V1, proc, &space_procs[proc], 0);
 }
 
 void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t decode, void *res,
@@ -427,6 +464,7 @@ void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t
 		.decode = decode,
 		.res = res,
 		.reply_max = reply_max,
+		.deadline_ms = c->m->url.soft ? c->m->timeo_ms : 0,
 	};
 	c->done = done;
 	send_call(c);
@@ -451,6 +489,12 @@ void lt_call_cancel(struct lt_call *c)
 	c->waits = false;
 	c->rpc.why = "cancelled";
 	c->done(&c->rpc, -ECANCELED);
+}
+
+void lt_call_free(struct lt_call *c)
+{
+	if (c->proc->allocates)
+		xdr_free(c->proc->decode, c->rpc.res);
 }
 
 const char *lt_call_name(const struct lt_call *c)

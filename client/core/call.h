@@ -17,23 +17,27 @@
 #include "nfsacl.h"
 #include "rpcrdma.h"
 #include "space.h"
+#include "stripes.h"
 
 struct leat;
 
 /* The statuses with which results begin, of one program. */
 struct lt_statuses {
-	uint32_t later;                 /* the server did nothing: the call is made again */
+	bool (*is_later)(uint32_t status); /* the server did nothing: the call is made again */
+	uint32_t old_lane;                 /* the lane of the call has a newer connection; 0: calls have no lanes */
 	int (*to_errno)(uint32_t status);
 	const char *(*name)(uint32_t status);
+	bool feeds;                        /* results have attributes and names for the cache */
 };
 
 /* A procedure: all that call.c knows of it. */
 struct lt_proc {
 	xdrproc_t encode, decode;
-	xdrproc_t args;     /* with BLOCK: of the arguments, which @encode wraps; else NULL */
+	xdrproc_t args;     /* with lanes: of the arguments, which @encode wraps; else NULL */
 	size_t res_bytes;   /* of results that begin with a status; 0: they do not */
 	uint32_t reply_max; /* results without payload and without @reply_extra */
 	bool changes;       /* it matters whether the server has executed the call */
+	bool allocates;     /* the codec allocates parts of the results: lt_call_free() */
 	const struct lt_statuses *statuses;
 };
 
@@ -75,21 +79,32 @@ struct lt_acl_room {
  * starts the call, and calls lt_call_ended() first. */
 typedef void (*lt_call_done)(struct rpcrdma_call *rpc, int err);
 
-/* Arguments of a call of block.x, which name the connection that they travel by. call_block.c encodes them. */
+/* Where the arguments of a call name the connection that they travel by: a block_lane or a stripe_lane. */
+struct lt_lane {
+	u_quad_t *instance; /* NULL: they do not */
+	u_int *slot, *incarnation;
+};
+
+/* @lane: a lane in arguments */
+#define LT_LANE(lane) ((struct lt_lane){ &(lane)->instance, &(lane)->slot, &(lane)->incarnation })
+#define LT_NO_LANE ((struct lt_lane){ 0 })
+
+/* Arguments of a call of block.x or stripes.x. */
 struct lt_call_laned {
 	const void *args;
-	block_lane *lane;  /* in the arguments; NULL: they have none */
+	struct lt_lane lane;
 };
 
 /* State of one call at a time; embedded in the object that makes the calls. */
 struct lt_call {
 	struct rpcrdma_call rpc;
 	struct leat *m;
+	struct lt_server *server; /* that of the mount, or of stripes */
 	const struct lt_proc *proc;
 	char *fh_room;     /* memory for a handle in the results: NFS3_FHSIZE bytes */
 	struct lt_acl_room *acl_room; /* memory for lists in the results; NULL: no GETACL */
 	struct lt_call_laned laned;
-	uint32_t status;   /* of the last reply: nfsstat3 or block_status; 0 if the RPC itself failed */
+	uint32_t status;   /* of the last reply: nfsstat3, block_status, ...; 0 if the RPC itself failed */
 	uint32_t delay_ms; /* before the next attempt after JUKEBOX */
 	uint64_t give_up_ns;
 	uint64_t stamp, sent_ns; /* of the last attempt; see cache.h */
@@ -150,18 +165,16 @@ void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t
 /** lt_call_start_block - starts a call of BLOCK, to a leatd; otherwise as lt_call_start()
  * @lane: in @args, or NULL. It is set whenever the arguments are encoded, which may be on another thread until done
  *
- * The codec allocates lists and strings of the results: lt_call_free_block() frees them.
+ * The codec allocates lists and strings of the results: lt_call_free() frees them.
  */
 void lt_call_start_block(struct lt_call *c, uint32_t proc, const void *args, block_lane *lane, void *res,
 			 const struct iovec *sink, int sinkcnt, lt_call_done done);
 
-/** lt_call_free_block - frees what the results of the last call refer to, also after a failure */
-void lt_call_free_block(struct lt_call *c);
+/** lt_call_free - frees what the results of the last call refer to, also after a failure. Needed for BLOCK only. */
+void lt_call_free(struct lt_call *c);
 
-/** lt_call_lane_moved - was a call with this status refused because its lane has a newer connection than that by which it
- * was sent? Then it is sent again on its lane: on another one it might overtake an earlier copy of itself.
- */
-bool lt_call_lane_moved(const struct lt_call *c, uint32_t status);
+/** lt_call_encode_laned - the lt_proc.encode of procedures with lanes: sets the lane and encodes the arguments */
+bool_t lt_call_encode_laned(XDR *xdrs, struct lt_call *c);
 
 /** lt_call_ask_holder - the attachment of a call with this status has ended: asks the server for the holder of the volume,
  * for the text of leat_error()
@@ -175,10 +188,12 @@ bool lt_call_ask_holder(struct lt_call *c, uint32_t status);
  */
 uint32_t lt_call_told(struct lt_call *c, int err);
 
-/** lt_call_prog - starts the call whose arguments and results c->rpc has; for the files of each program
+/** lt_call_prog - starts the call whose arguments and results c->rpc has, to c->server; for the files of each program
  * @p: static
+ * @patience_ms: limit of all attempts; 0: none but that of retry=soft
  */
-void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p);
+void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p,
+		  uint32_t patience_ms);
 
 /** lt_call_changes - does it matter whether the server has executed the call?
  * False, too, of what may as well be executed twice.

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * call_block.c - calls of block volumes, and the lanes that they travel by
+ * call_block.c - calls of block volumes
  *
- * Operation:  As NFS calls (call.c). In addition, the arguments name the connection of the call: its index, and how
- *             many connections there have been at this index. librpcrdma encodes the arguments whenever it sends the
- *             call, so a retransmitted call names the connection that carries it. The server refuses copies of a call
- *             that it finds on an older one.
+ * Operation:  As NFS calls (call.c). In addition, the arguments name the connection of the call: its lane.
  *             If the attachment of a call has ended, the call asks for the present holder before it fails.
  * Memory:     Results of LIST, INFO, ATTACH and EXTENTS are allocated by the codec.
- * Threads:    As call.c. The arguments are encoded on the thread of the connection, which counts the connections, too.
+ * Threads:    As call.c. The arguments are encoded on the thread of the connection.
  * Errors:     -errno of block_status.c.
  */
 #include <stdio.h>
@@ -50,40 +47,26 @@ static const char *explain_status(uint32_t status)
 	}
 }
 
-static const struct lt_statuses block_statuses = { BLOCK_ERR_LATER, block_errno, explain_status };
-
-static bool_t encode_args(XDR *xdrs, struct lt_call *c)
+static bool is_later(uint32_t status)
 {
-	const struct lt_server *s = c->m->server;
-
-	if (c->laned.lane)
-		*c->laned.lane = (block_lane){
-			.instance = s->lane_instance,
-			.slot = c->conn,
-			.incarnation = atomic_load_explicit(&s->incarnation[c->conn], memory_order_relaxed),
-		};
-	return c->proc->args(xdrs, (void *)(uintptr_t)c->laned.args);
+	return status == BLOCK_ERR_LATER;
 }
 
-bool lt_call_lane_moved(const struct lt_call *c, uint32_t status)
-{
-	const atomic_uint *now = &c->m->server->incarnation[c->conn];
-
-	return status == BLOCK_ERR_OLD_LANE &&
-	       c->laned.lane->incarnation != atomic_load_explicit(now, memory_order_relaxed);
-}
+static const struct lt_statuses block_statuses = { .is_later = is_later, .old_lane = BLOCK_ERR_OLD_LANE,
+						   .to_errno = block_errno, .name = explain_status };
 
 #define CHANGES true
 #define READS false /* or what may as well be done twice: FLUSH */
 
 #define PROC(in, out, has_changes, max)                                                                        \
 	{                                                                                                    \
-		.encode = (xdrproc_t)encode_args,                                                            \
+		.encode = (xdrproc_t)lt_call_encode_laned,                                                   \
 		.args = (xdrproc_t)xdr_BLOCK##in##args,                                                    \
 		.decode = (xdrproc_t)xdr_BLOCK##out##res,                                                    \
 		.res_bytes = sizeof(BLOCK##out##res),                                                        \
 		.reply_max = STATUS_BYTES + (max),                                                           \
 		.changes = has_changes,                                                                          \
+		.allocates = true,                                                                               \
 		.statuses = &block_statuses,                                                                 \
 	}
 
@@ -103,10 +86,10 @@ static const struct lt_proc procs[] = {
 void lt_call_start_block(struct lt_call *c, uint32_t proc, const void *args, block_lane *lane, void *res,
 			 const struct iovec *sink, int sinkcnt, lt_call_done done)
 {
-	c->laned = (struct lt_call_laned){ args, lane };
+	c->laned = (struct lt_call_laned){ args, lane ? LT_LANE(lane) : LT_NO_LANE };
 	c->rpc = (struct rpcrdma_call){ .args = c, .res = res, .sink = sink, .sinkcnt = sinkcnt, .segs_max = SEGS_MAX };
 	c->done = done;
-	lt_call_prog(c, LEAT_BLOCK, LEAT_BLOCK_V1, proc, &procs[proc]);
+	lt_call_prog(c, LEAT_BLOCK, LEAT_BLOCK_V1, proc, &procs[proc], 0);
 }
 
 /* ---- the present holder ---- */
@@ -126,7 +109,7 @@ bool lt_call_ask_holder(struct lt_call *c, uint32_t status)
 	char *path = c->m->url.path; /* it names the volume */
 	struct lt_call_ask *ask;
 
-	if (status != BLOCK_ERR_FENCED || strncmp(path, prefix, strlen(prefix)) != 0)
+	if (c->rpc.prog != LEAT_BLOCK || status != BLOCK_ERR_FENCED || strncmp(path, prefix, strlen(prefix)) != 0)
 		return false;
 	ask = calloc(1, sizeof(*ask));
 	if (!ask)
@@ -160,16 +143,11 @@ uint32_t lt_call_told(struct lt_call *c, int err)
 
 	if (!err && ask->res.status == BLOCK_OK)
 		explain_fenced(c, &ask->res.BLOCKINFOres_u.resok);
-	lt_call_free_block(c);
+	lt_call_free(c);
 	c->rpc = ask->rpc;
 	c->laned = ask->laned;
 	c->proc = ask->proc;
 	c->ask = NULL;
 	free(ask);
 	return BLOCK_ERR_FENCED;
-}
-
-void lt_call_free_block(struct lt_call *c)
-{
-	xdr_free(c->proc->decode, c->rpc.res);
 }

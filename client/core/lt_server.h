@@ -41,7 +41,7 @@ struct lt_server {
 	unsigned nrefused;
 	bool is_leatd;
 	uint8_t instance[16];
-	uint64_t lane_instance;            /* random: block_lane.instance of its calls */
+	uint64_t lane_instance;            /* random: block_lane.instance and stripe_lane.instance of its calls */
 	bool watched;                      /* its mounts want to know when it does not reply: leat_opts.away */
 
 	/* Counts the connections made as clnt[i]. Written by the thread of the connection, before the first call on a new

@@ -176,7 +176,7 @@ void lt_op_call_block(struct lt_op *op, uint32_t proc, block_lane *lane, lt_op_s
 void lt_op_free_block(struct lt_op *op)
 {
 	if (op->call.proc)
-		lt_call_free_block(&op->call);
+		lt_call_free(&op->call);
 }
 
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next)

@@ -242,8 +242,7 @@ static void note_failure(struct lt_subreq *p, int err)
 		lt_task_explain(&b->task, err, what, "%s", lt_call_cause(&p->call));
 	lt_bulk_stop(b, p->off, err);
 	b->changed |= b->write && (err == -EINPROGRESS || (err == -ETIMEDOUT && p->call.rpc.sent));
-	if (p->call.laned.args)
-		lt_call_free_block(&p->call); /* what was decoded before the error */
+	lt_call_free(&p->call); /* what was decoded before the error */
 }
 
 void lt_bulk_done(struct rpcrdma_call *rpc, int err)
