@@ -19,6 +19,7 @@
 #include "nfsacl.h"
 #include "space.h"
 #include "stripes.h"
+#include "volumes.h"
 
 #define NFS(name) [NFSPROC3_##name] = #name
 
@@ -66,6 +67,12 @@ static const char *const stripe_procs[] = {
 	STRIPE(REMOVE), STRIPE(LIST),
 };
 
+#define VOLUME(name) [VOLUMEPROC_##name] = #name
+
+static const char *const volume_procs[] = {
+	VOLUME(NULL), VOLUME(MAP), VOLUME(LAYOUT), VOLUME(REPORT),
+};
+
 static const struct {
 	uint32_t prog;
 	const char *name;
@@ -79,6 +86,7 @@ static const struct {
 	{ LEAT_CTL, "CTL", ctl_procs, ARRAY_SIZE(ctl_procs) },
 	{ LEAT_BLOCK, "BLOCK", block_procs, ARRAY_SIZE(block_procs) },
 	{ LEAT_STRIPES, "STRIPES", stripe_procs, ARRAY_SIZE(stripe_procs) },
+	{ LEAT_VOLUME, "VOLUME", volume_procs, ARRAY_SIZE(volume_procs) },
 };
 
 const char *nfs3_prog_name(uint32_t prog)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_status.h - names the statuses of volumes.x
+ */
+#ifndef LEAT_VOLUME_STATUS_H
+#define LEAT_VOLUME_STATUS_H
+
+#include <stdint.h>
+
+/** volume_status_name - "VOLUME_ERR_LAYOUT", ...; "?" for a number without a name */
+const char *volume_status_name(uint32_t status);
+
+#endif
