@@ -59,7 +59,7 @@ struct conf_list {
 
 static struct conf_list list_of(struct conf *c, const struct spec_kind *k)
 {
-	if (k == &export_conf_kind)
+	if (k == &export_conf_kind || k == &volume_conf_kind)
 		return (struct conf_list){ (char *)c->exports, &c->nexports, CONF_EXPORTS_MAX };
 	if (k == &stripes_conf_kind)
 		return (struct conf_list){ (char *)c->stripes, &c->nstripes, CONF_STRIPES_MAX };
@@ -171,9 +171,9 @@ static int begin_section(struct file_reader *r, char *text)
 	if (named(name, "stripes", &name))
 		return begin_spec(r, &stripes_conf_kind, name);
 	if (named(name, "volume", &name))
-		return conf_say(r->why, "[volume %s]: volumes are not served yet, only their stripes", name);
-	return conf_say(r->why, "no such section: [%s]; there are [server], [export NAME], [block NAME] and [stripes NAME]",
-			name);
+		return begin_spec(r, &volume_conf_kind, name);
+	return conf_say(r->why, "no such section: [%s]; there are [server], [export NAME], [block NAME], [stripes NAME] and "
+				"[volume NAME]", name);
 }
 
 /* Checks for input that inih would reject without a message, or accept wrongly. */
@@ -303,13 +303,16 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 		case 's':
 			err = add_spec(c, &stripes_conf_kind, value, why);
 			break;
+		case 'm':
+			err = add_spec(c, &volume_conf_kind, value, why);
+			break;
 		default:
 			err = opt_set(o, c, value, why, CONF_WHY_BYTES);
 			break;
 		}
 		/* a wrong URL, export or volume is not a usage error */
 		if (err)
-			return o->letter && strchr("lebs", o->letter) ? CONF_BAD : CONF_USAGE;
+			return o->letter && strchr("lebsm", o->letter) ? CONF_BAD : CONF_USAGE;
 	}
 	if (rc)
 		return CONF_USAGE;
@@ -325,7 +328,7 @@ void conf_help(FILE *to)
 	size_t peers_n, data_n;
 	const struct opt *peers = peers_opts(&peers_n), *data = data_conf_opts(&data_n);
 
-	fputs("usage: leatd [OPTION]... {--export SPEC | --block SPEC | --stripes SPEC}...\n\n", to);
+	fputs("usage: leatd [OPTION]... {--export SPEC | --block SPEC | --stripes SPEC | --volume SPEC}...\n\n", to);
 	opt_help(to, conf_opts, CONF_OPTS, 2, false);
 	fputs("\nOptions of an export; on the command line a bare name is NAME=yes:\n\n", to);
 	opt_help(to, export_conf_kind.opts, export_conf_kind.nopts, 2, true);
@@ -333,6 +336,8 @@ void conf_help(FILE *to)
 	opt_help(to, block_conf_kind.opts, block_conf_kind.nopts, 2, true);
 	fputs("\nOptions of stripes of a volume:\n\n", to);
 	opt_help(to, stripes_conf_kind.opts, stripes_conf_kind.nopts, 2, true);
+	fputs("\nOptions of a volume, besides those of an export:\n\n", to);
+	opt_help(to, volume_conf_kind.opts + export_conf_kind.nopts, volume_conf_kind.nopts - export_conf_kind.nopts, 2, true);
 	fputs("\nOptions of all of them, which clients may use it:\n\n", to);
 	opt_help(to, peers, peers_n, 2, true);
 	fputs("\nOptions of all of them, for how data travels; a block volume has read=direct, write=direct\n"
@@ -400,7 +405,8 @@ enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WH
 		return CONF_BAD;
 	}
 	if (!c->nexports && !c->nblocks && !c->nstripes) {
-		(void)conf_say(why, "nothing to export: say --export DIR, --block NAME=PATH, or --stripes NAME=PATH,key=FILE,id=N");
+		(void)conf_say(why, "nothing to export: say --export DIR, --block NAME=PATH, --stripes NAME=PATH,key=FILE,id=N, "
+				   "or --volume NAME=DIR,key=FILE,map=FILE");
 		return CONF_USAGE;
 	}
 	return conf_check(c, why) ? CONF_BAD : CONF_RUN;
@@ -447,6 +453,10 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 			if (!strcmp(c->exports[i].name, c->exports[k].name))
 				return conf_say(why, "export %s: there is one already",
 					   c->exports[i].name);
+			/* beside its manager nothing may change the files of a volume */
+			if ((c->exports[i].key || c->exports[k].key) && !strcmp(c->exports[i].path, c->exports[k].path))
+				return conf_say(why, "%s and %s are the same directory, %s, which is that of a volume",
+						c->exports[k].name, c->exports[i].name, c->exports[i].path);
 		}
 		/* URLs of volumes begin with this name */
 		if (c->nblocks && (!strcmp(c->exports[i].name, "/block") || !strncmp(c->exports[i].name, "/block/", 7)))

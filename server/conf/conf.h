@@ -65,7 +65,7 @@ void conf_fini(struct conf *c);
 
 #define CONF_WHY_BYTES 512
 
-/** conf_file - reads an INI file: sections [server], [export NAME], [block NAME] and [stripes NAME], with the names of the options
+/** conf_file - reads an INI file: sections [server], [export NAME], [block NAME], [stripes NAME] and [volume NAME], with the names of the options
  * @why: receives "FILE:LINE: reason" on failure
  *
  * Return: 0, -EINVAL, or the errno of opening it.

@@ -9,7 +9,7 @@
 #include "base/opt.h"
 #include "conf.h"
 
-#define CONF_OPTS 31u
+#define CONF_OPTS 32u
 
 /* Options of the command line. Those of type OTHER without a function are not keys of the file. */
 extern const struct opt conf_opts[CONF_OPTS];

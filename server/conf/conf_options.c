@@ -56,13 +56,15 @@ static int set_level(const struct opt *o, void *to, const char *value, char *why
 }
 
 const struct opt conf_opts[CONF_OPTS] = {
-	{ "config", "FILE", NULL, "read FILE first: sections [server], [export /NAME], [block NAME] and [stripes NAME]", NULL, OPT_OTHER, .letter = 'c' },
+	{ "config", "FILE", NULL, "read FILE first: sections [server], [export /NAME], [block NAME], [stripes NAME] and [volume NAME]", NULL, OPT_OTHER, .letter = 'c' },
 	{ "export", "SPEC", NULL, "serve a directory: DIR or /NAME=DIR, and options after commas, see below", NULL,
 	  OPT_OTHER, .letter = 'e' },
 	{ "block", "SPEC", NULL, "serve a file or a block device as a volume: NAME=PATH, and options after commas, see below",
 	  NULL, OPT_OTHER, .letter = 'b' },
 	{ "stripes", "SPEC", NULL, "keep the stripes of a volume in a directory: NAME=PATH, and options after commas, see below",
 	  NULL, OPT_OTHER, .letter = 's' },
+	{ "volume", "SPEC", NULL, "manage a volume of striped files: NAME=DIR, and options after commas, see below", NULL, OPT_OTHER,
+	  .letter = 'm' },
 	{ "listen", "URL", NULL, "accept connections there; without any: whatever this machine has, for this host",
 	  "a URL like tcp://HOST:PORT, local:///PATH or rdma://HOST:PORT", OPT_OTHER, 'l', .set = add_listen },
 	{ "reactors", "N", "auto", "threads that serve connections; auto: one per core", "auto", OPT_NUMBER, 0,

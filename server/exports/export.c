@@ -28,7 +28,9 @@ void export_conf_fini(struct export_conf *c)
 {
 	free(c->name);
 	free(c->path);
-	c->name = c->path = NULL;
+	free(c->key);
+	free(c->map);
+	c->name = c->path = c->key = c->map = NULL;
 }
 
 #define FLAG(...) SPEC_FLAG(struct export_conf, __VA_ARGS__)
@@ -48,7 +50,15 @@ static const struct opt opts[] = {
 	  .max = UINT32_MAX - 1, .given = EXPORT_GIVEN_ANONUID }, /* (uint32_t)-1: "unchanged" to chown(), setfsuid() */
 	{ "anongid", "N", OPT_STR(EXPORT_ANON_ID), "the anonymous group", NULL, OPT_NUMBER, 0, OPT_AT(struct export_conf, anongid),
 	  .max = UINT32_MAX - 1, .given = EXPORT_GIVEN_ANONGID },
+	/* of a volume only: */
+	{ "key", "FILE", NULL, "the key file of the volume", NULL, OPT_TEXT, 0, OPT_AT(struct export_conf, key) },
+	{ "map", "FILE", NULL, "the map of the volume: its stripe servers", NULL, OPT_TEXT, 0, OPT_AT(struct export_conf, map) },
+	{ "stripe", "SIZE", "1M", "stripe unit of new files, a power of two", NULL, OPT_SIZE, 0, OPT_AT(struct export_conf, stripe),
+	  .min = 64 << 10, .max = 16 << 20 },
+	{ "width", "N", "all", "stripes of new files; all: as many as there are servers", "all", OPT_NUMBER, 0,
+	  OPT_AT(struct export_conf, width), .min = 1, .max = 256 },
 };
+#define VOLUME_OPTS 4u
 
 void export_conf_init(struct export_conf *c)
 {
@@ -96,9 +106,52 @@ const struct spec_kind export_conf_kind = {
 	.section = "export",
 	.what = "export",
 	.opts = opts,
-	.nopts = ARRAY_SIZE(opts),
+	.nopts = ARRAY_SIZE(opts) - VOLUME_OPTS,
 	.init = init,
 	.finish = finish,
+	SPEC_MEMBERS(struct export_conf),
+};
+
+static int resolve_file(const struct export_conf *c, const char *what, char **path, char *why, size_t why_bytes)
+{
+	struct stat st;
+	int err = *path ? spec_resolve(path, &st) : -EINVAL;
+
+	if (!*path)
+		return opt_fail(err, why, why_bytes, "volume %s: no %s given", c->name, what);
+	return err ? opt_fail(err, why, why_bytes, "volume %s: %s %s: %s", c->name, what, *path, strerror(-err)) : 0;
+}
+
+static int finish_volume(void *conf, char *why, size_t why_bytes)
+{
+	struct export_conf *c = conf;
+	char *name;
+	int err;
+
+	if (!c->name || !*c->name || strchr(c->name, '/'))
+		return opt_fail(-EINVAL, why, why_bytes, "volume '%.80s': a name has no slash", c->name ? c->name : "");
+	if (c->stripe & (c->stripe - 1))
+		return opt_fail(-EINVAL, why, why_bytes, "volume %s: stripe=%u: must be a power of two", c->name, c->stripe);
+	err = resolve_file(c, "key", &c->key, why, why_bytes);
+	if (!err)
+		err = resolve_file(c, "map", &c->map, why, why_bytes);
+	if (err)
+		return err;
+	if (asprintf(&name, "/%s", c->name) < 0)
+		return -ENOMEM;
+	free(c->name);
+	c->name = name;
+	return finish(conf, why, why_bytes);
+}
+
+const struct spec_kind volume_conf_kind = {
+	.section = "volume",
+	.what = "volume",
+	.named = true,
+	.opts = opts,
+	.nopts = ARRAY_SIZE(opts),
+	.init = init,
+	.finish = finish_volume,
 	SPEC_MEMBERS(struct export_conf),
 };
 
@@ -153,7 +206,9 @@ static int open_one(const struct export_conf *conf, struct export *e)
 	e->conf = *conf;
 	e->conf.name = strdup(conf->name);
 	e->conf.path = strdup(conf->path);
-	if (!e->conf.name || !e->conf.path)
+	e->conf.key = conf->key ? strdup(conf->key) : NULL;
+	e->conf.map = conf->map ? strdup(conf->map) : NULL;
+	if (!e->conf.name || !e->conf.path || (conf->key && !e->conf.key) || (conf->map && !e->conf.map))
 		return -ENOMEM;
 	e->root_fd = open(conf->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (e->root_fd < 0 || fstat(e->root_fd, &st))

@@ -17,6 +17,9 @@
 #include "volume.h"
 
 struct dir_watch;
+struct export;
+struct fh_obj;
+struct volume_manager;
 
 enum export_squash {
 	EXPORT_SQUASH_NONE, /* ids are used as claimed */
@@ -46,6 +49,9 @@ struct export_conf {
 	uint32_t anonuid, anongid;
 	struct peers peers; /* that may use it */
 	struct data_conf data;
+	/* of the directory of a volume only: */
+	char *key, *map;	/* absolute: of the key file and of the map; NULL: an export of another kind */
+	uint32_t stripe, width; /* of new files: bytes of a stripe unit, number of stripes; 0: as many as there are servers */
 };
 
 /* An export in service. Read-only from export_table_open() to export_table_close(), except said_cached, so every
@@ -60,6 +66,11 @@ struct export
 	unsigned fh_kind; /* kind of its handles: enum fh_kind */
 	int mount_id;	  /* of the root, for FH_KERNEL */
 	struct dir_watch *dirs; /* of its file system, or NULL: directories are not watched */
+	struct volume_manager *manager; /* NULL: its files are not those of a volume */
+	/* A file or directory @o of @dir was created, or is to look so: adds what the export keeps of it besides its
+	 * attributes. On a worker, before the creation is durable; NULL: nothing is added.
+	 * Return: 0; 1: something was added, which is not durable yet; -errno */
+	int (*made)(const struct fh_obj *dir, const struct fh_obj *o);
 };
 
 struct export_table {
@@ -79,6 +90,10 @@ void export_conf_fini(struct export_conf *c);
 /** export_conf_kind - for spec.h, with the table of its own options */
 extern const struct spec_kind export_conf_kind;
 
+/** volume_conf_kind - the same for the directory of a volume, whose options are those of an export and a few more: the
+ * rows of @opts from export_conf_kind.nopts on. Its name becomes that of an export, with a slash in front */
+extern const struct spec_kind volume_conf_kind;
+
 /** export_conf_parse - parses "DIR[,option...]" or "/NAME=DIR[,option...]"
  * @ret: on success the caller frees it with export_conf_fini()
  *
@@ -87,6 +102,16 @@ extern const struct spec_kind export_conf_kind;
 static inline int must_check export_conf_parse(const char *arg, struct export_conf *ret, char *why, size_t why_bytes)
 {
 	return spec_parse(&export_conf_kind, arg, ret, why, why_bytes);
+}
+
+/** volume_conf_parse - parses "NAME=DIR,key=FILE,map=FILE[,option...]"; @ret and Return: the same */
+static inline int must_check volume_conf_parse(const char *arg, struct export_conf *ret, char *why, size_t why_bytes)
+{
+	int err = spec_parse(&volume_conf_kind, arg, ret, why, why_bytes);
+
+	if (err)
+		export_conf_fini(ret);
+	return err;
 }
 
 /** export_table_open - opens the directories

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * vfs_int.h - shared by vfs.c and vfs_name.c
+ * vfs_int.h - shared by vfs.c, vfs_name.c, and what keeps more of a file than vfs.h knows of
  */
 #ifndef LEAT_SERVER_VFS_INT_H
 #define LEAT_SERVER_VFS_INT_H

@@ -97,18 +97,30 @@ static void unmake(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		fh_note_unlinked(s, o, dir, name, true);
 }
 
+/* Return: as export.made */
+static int tell_made(const struct fh_obj *dir, const struct fh_obj *o)
+{
+	return dir->exp->made ? dir->exp->made(dir, o) : 0;
+}
+
 /* Sets attributes, syncs, and reads the attributes again; @m->obj was found. */
 static int finish(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		  const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *m)
 {
 	struct vfs_sattr left = remaining(&m->obj, sa, cr);
 	int err = left.set ? vfs_apply(&m->obj, &left, cr) : 0;
+	bool added = false;
 
+	if (!err) {
+		err = tell_made(dir, &m->obj);
+		added = err > 0;
+		err = MIN(err, 0);
+	}
 	if (err)
 		unmake(s, dir, name, cr, &m->obj);
 	/* a new empty file is in the same transaction as its name, if the file system orders names; later changes may
 	 * be in a later transaction */
-	if (!err && (left.set || !dir->exp->volume.limits.orders_names))
+	if (!err && (left.set || added || !dir->exp->volume.limits.orders_names))
 		err = m->fd >= 0 ? vfs_sync_fd(&m->obj, m->fd) : vfs_sync(&m->obj);
 	if (!err)
 		err = vfs_sync(dir);
@@ -196,11 +208,13 @@ static int open_exclusive(const struct fh_obj *dir, const char *name, const stru
 }
 
 /* Syncs a file made by an earlier call, which may not have synced it: a call still in progress, or one interrupted by
- * a crash of the server and now retransmitted. */
+ * a crash of the server and now retransmitted. So it may lack what the export adds, too. */
 static int sync_made(const struct fh_obj *dir, const struct vfs_made *m)
 {
-	int err = vfs_sync(&m->obj);
+	int err = MIN(tell_made(dir, &m->obj), 0);
 
+	if (!err)
+		err = vfs_sync(&m->obj);
 	return err ? err : vfs_sync(dir);
 }
 

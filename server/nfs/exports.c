@@ -21,6 +21,8 @@
 #include "fh_log.h"
 #include "nfs.h"
 #include "store.h"
+#include "volume_layout.h"
+#include "volume_manager.h"
 
 #define TROUBLE_BYTES 96
 
@@ -79,7 +81,19 @@ static void close_exports(struct served *s)
 	fh_set_destroy(e->fhs);
 	for (size_t i = 0; i < e->table.n; i++)
 		dir_watch_put(e->table.v[i].dirs);
+	volume_managers_close(&e->table);
 	export_table_close(&e->table);
+}
+
+static int open_managers(const struct nfs_server *srv, struct exports *e, char *why, size_t why_bytes)
+{
+	int err = volume_managers_open(&e->table, srv->exports ? &srv->exports->table : NULL, why, why_bytes);
+
+	for (size_t i = 0; i < e->table.n; i++) {
+		if (e->table.v[i].manager)
+			e->table.v[i].made = volume_layout_made;
+	}
+	return err;
 }
 
 int exports_create(struct nfs_server *srv, const struct conf *conf, struct exports **ret, char *why,
@@ -100,6 +114,8 @@ int exports_create(struct nfs_server *srv, const struct conf *conf, struct expor
 		e->table.v[i].volume.fsyncs = srv->fsyncs;
 		watch_dirs(srv->dirs, &e->table.v[i]);
 	}
+	if (!err)
+		err = open_managers(srv, e, why, why_bytes);
 	if (!err)
 		err = create_handles(srv, e, why, why_bytes);
 	if (err) {
@@ -171,7 +187,7 @@ static bool says_the_same(const struct export_conf *a, const struct export_conf 
 	return !strcmp(a->path, b->path) && a->ro == b->ro &&
 	       a->async == b->async && peers_same(&a->peers, &b->peers) &&
 	       a->squash == b->squash && a->anonuid == b->anonuid && a->anongid == b->anongid &&
-	       data_conf_same(&a->data, &b->data);
+	       data_conf_same(&a->data, &b->data) && !a->key == !b->key && a->stripe == b->stripe && a->width == b->width;
 }
 
 void exports_announce(const struct exports *old, const struct exports *now)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs.h - the file service: what NFS, NFSACL, SPACE, MOUNT and CTL share per server, reactor, connection and request
+ * nfs.h - the file service: what NFS, NFSACL, SPACE, VOLUME, MOUNT and CTL share per server, reactor, connection and request
  *
  * The spine keeps these structures as `service` and `call` and does not look inside (prog.h).
  */
@@ -31,6 +31,7 @@
 #include "req.h"
 #include "server_int.h"
 #include "vfs.h"
+#include "volumes.h"
 #include "write_verf.h"
 
 struct mount_table;
@@ -59,8 +60,10 @@ struct nfs_server {
  *   group_waits      calls that waited for their user's groups
  *   file_hits, file_misses   READ, WRITE, COMMIT: were descriptor and permission in the cache?
  *   sync_failed      failed syncs: the write verifier changes
- *   refused          calls for an export that does not admit their peer */
-#define NFS_COUNTERS(SUM) SUM(group_waits) SUM(file_hits) SUM(file_misses) SUM(sync_failed) SUM(refused)
+ *   refused          calls for an export that does not admit their peer
+ *   volume_refused   calls that need the contents of a striped file, which the manager of a volume does not move */
+#define NFS_COUNTERS(SUM) \
+	SUM(group_waits) SUM(file_hits) SUM(file_misses) SUM(sync_failed) SUM(refused) SUM(volume_refused)
 
 /* Only the thread of the reactor writes; any thread may read. */
 struct nfs_counters {
@@ -113,6 +116,9 @@ union nfs_args {
 	SETACL3args setacl;
 	ALLOCATE3args allocate;
 	SEEK3args seek;
+	VOLMAPargs volmap;
+	VOLLAYOUTargs vollayout;
+	VOLREPORTargs volreport;
 	dirpath mnt;
 };
 
@@ -151,6 +157,10 @@ union nfs_res {
 	SETACL3res setacl;
 	ALLOCATE3res allocate;
 	SEEK3res seek;
+	volume_status volume; /* results of VOLUME begin with it */
+	VOLMAPres volmap;
+	VOLLAYOUTres vollayout;
+	VOLREPORTres volreport;
 	mountres3 mnt;
 	mountlist dump;
 	mountexports exports;
@@ -202,7 +212,7 @@ struct nfs_call {
 /** nfs_service - the hooks of the file service, and its programs */
 extern const struct service nfs_service;
 
-extern const struct prog prog_nfs3, prog_nfsacl, prog_space, prog_mount3, prog_ctl;
+extern const struct prog prog_nfs3, prog_nfsacl, prog_space, prog_volumes, prog_mount3, prog_ctl;
 
 static inline struct nfs_server *nfs_server(const struct server *srv)
 {

@@ -190,7 +190,7 @@ static void conn_closed(struct conn *c)
 }
 
 /* NFS, NFSACL, SPACE and MOUNT use the same port. The ctl program identifies the server on every connection. */
-static const struct prog *const progs[] = { &prog_nfs3, &prog_nfsacl, &prog_space, &prog_mount3, &prog_ctl,
+static const struct prog *const progs[] = { &prog_nfs3, &prog_nfsacl, &prog_space, &prog_volumes, &prog_mount3, &prog_ctl,
 					   NULL };
 
 const struct service nfs_service = {

@@ -187,10 +187,14 @@ bool nfs3_lookup_fast(struct req *r)
 	return quick(r, try_lookup(r));
 }
 
-/* A file that is created may stay open; a worker creates it. */
+/* A file that is created may stay open, if its contents are here; a worker creates it. */
 bool nfs3_create_fast(struct req *r)
 {
-	return quick(r, false);
+	bool done = quick(r, false);
+
+	if (nfs_call(r)->exp->manager)
+		nfs_call(r)->keeps = false;
+	return done;
 }
 
 void nfs3_fast_drop(struct req *r)

@@ -35,6 +35,7 @@
 #include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
+#include "nfs3_volume.h"
 
 static bool is_write(const struct req *r)
 {
@@ -206,8 +207,11 @@ enum prog_begin nfs3_io_read_begin(struct req *r)
 	struct nfs_call *call = nfs_call(r);
 	const READ3args *a = &call->args.read;
 	uint32_t count = MIN(a->count, NFS3_IO_MAX);
-	enum prog_begin next = find_file(r);
+	enum prog_begin next;
 
+	if (nfs3_volume_has(r))
+		return reply_now(r, nfs3_conv_status(r, nfs3_volume_refuse(r)));
+	next = find_file(r);
 	if (next != PROG_MOVE)
 		return next;
 	if (a->offset >= call->stx.stx_size)
@@ -258,6 +262,8 @@ int nfs3_io_write_payload(struct req *r)
 	WRITE3args *a = &call->args.write;
 	uint64_t end;
 
+	if (nfs3_volume_has(r))
+		return nfs3_volume_refuse(r);
 	if (a->count != a->data.length || a->count > NFS3_IO_MAX || a->stable > FILE_SYNC)
 		return -EINVAL;
 	if (!add_u64(a->offset, a->count, &end) || end > INT64_MAX)

@@ -18,6 +18,7 @@
 
 #include "nfs.h"
 #include "nfs3_conv.h"
+#include "nfs3_volume.h"
 
 nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
 {
@@ -91,6 +92,8 @@ void nfs3_setattr(struct req *r)
 	if (!err && !guard_holds(&a->guard, &o.stx)) {
 		call->res.status = NFS3ERR_NOT_SYNC;
 	} else {
+		if (!err)
+			err = nfs3_volume_size(r, &o, &sa);
 		if (!err)
 			err = vfs_setattr(&o, &sa, &r->creds);
 		call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;

@@ -19,6 +19,7 @@
 #include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
+#include "nfs3_volume.h"
 
 _Static_assert(sizeof(MKDIR3res) == sizeof(CREATE3res) &&
 		       sizeof(SYMLINK3res) == sizeof(CREATE3res) &&
@@ -54,6 +55,23 @@ static bool open_where(struct req *r, struct dir_wcc *wcc, struct fh_obj *dir)
 	return call->res.status == NFS3_OK;
 }
 
+/* A size is for the contents, too. Of a new file, and of one without contents, 0 is no change. */
+static int create(struct req *r, const struct fh_obj *dir, enum vfs_create how, struct vfs_sattr *sa)
+{
+	struct nfs_call *call = nfs_call(r);
+	const CREATE3args *a = &call->args.create;
+	bool sized = dir->exp->manager && sa->set & VFS_SET_SIZE;
+	int err;
+
+	if (sized && sa->size)
+		return nfs3_volume_refuse(r);
+	if (sized)
+		sa->set &= ~(unsigned)VFS_SET_SIZE;
+	err = vfs_create(exports_of(call->exports)->fhs, dir, a->where.name, how, sa,
+			 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &call->made);
+	return !err && sized && call->made.obj.stx.stx_size ? nfs3_volume_refuse(r) : err;
+}
+
 void nfs3_create(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
@@ -73,8 +91,7 @@ void nfs3_create(struct req *r)
 	if (a->how.mode != EXCLUSIVE)
 		err = nfs3_conv_sattr(&a->how.createhow3_u.obj_attributes, &sa);
 	if (!err)
-		err = vfs_create(exports_of(call->exports)->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
-				 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &call->made);
+		err = create(r, &dir, hows[a->how.mode], &sa);
 	reply_made(r, &dir, err, &call->made);
 	fh_close(&call->made.obj); /* its attributes are still needed */
 	if (call->res.status != NFS3_OK || !call->res.create.CREATE3res_u.resok.obj.handle_follows || !call->keeps)
@@ -246,7 +263,9 @@ static void remove_name(struct req *r, bool is_dir)
 	call->res.status = nfs3_open_dir(r, &what->dir, &wcc, &dir);
 	if (call->res.status != NFS3_OK)
 		return;
-	err = vfs_remove(exports_of(call->exports)->fhs, &dir, what->name, is_dir, &r->creds, &gone);
+	err = nfs3_volume_victim(r, &dir, what->name);
+	if (!err)
+		err = vfs_remove(exports_of(call->exports)->fhs, &dir, what->name, is_dir, &r->creds, &gone);
 	if (err)
 		call->res.status = nfs3_conv_status(r, err);
 	let_go(r, &gone);
@@ -264,6 +283,11 @@ void nfs3_rmdir(struct req *r)
 	remove_name(r, true);
 }
 
+static bool is_same_name(const struct fh_obj *from, const char *from_name, const struct fh_obj *to, const char *to_name)
+{
+	return from->stx.stx_ino == to->stx.stx_ino && stx_dev(&from->stx) == stx_dev(&to->stx) && !strcmp(from_name, to_name);
+}
+
 void nfs3_rename(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
@@ -279,8 +303,10 @@ void nfs3_rename(struct req *r)
 		return;
 	call->res.status = nfs3_open_dir(r, &a->to.dir, &to_wcc, &to);
 	if (call->res.status == NFS3_OK) {
-		err = vfs_rename(exports_of(call->exports)->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
-				 &gone);
+		err = is_same_name(&from, a->from.name, &to, a->to.name) ? 0 : nfs3_volume_victim(r, &to, a->to.name);
+		if (!err)
+			err = vfs_rename(exports_of(call->exports)->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
+					 &gone);
 		if (err)
 			call->res.status = nfs3_conv_status(r, err);
 		let_go(r, &gone);

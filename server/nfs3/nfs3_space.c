@@ -17,6 +17,7 @@
 #include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
+#include "nfs3_volume.h"
 #include "space.h"
 
 static int mode_of(space_change change, int *ret)
@@ -63,6 +64,10 @@ static void change_space(struct req *r)
 {
 	struct client *c = r->conn->client;
 
+	if (nfs3_volume_has(r)) {
+		nfs3_fail(r, nfs3_volume_refuse(r));
+		return;
+	}
 	if (!client_begin_long(c)) {
 		nfs3_fail_status(r, NFS3ERR_JUKEBOX);
 		return;
@@ -80,6 +85,10 @@ static void seek(struct req *r)
 	uint64_t at = 0;
 	int err;
 
+	if (nfs3_volume_has(r)) {
+		nfs3_fail(r, nfs3_volume_refuse(r));
+		return;
+	}
 	call->res.status = nfs3_open(r, &a->object, &o);
 	if (call->res.status != NFS3_OK)
 		return;

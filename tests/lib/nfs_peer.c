@@ -47,7 +47,7 @@ static void hold_port(struct nfs_peer *p)
 	assert_int_equal(rpcrdma_addr_parse(url, &p->tcp), 0);
 }
 
-void nfs_peer_start(struct nfs_peer *p)
+static struct conf *make_conf(struct nfs_peer *p)
 {
 	struct conf *conf = malloc(sizeof(*conf));
 	char why[CONF_WHY_BYTES] = "", arg[512];
@@ -72,6 +72,23 @@ void nfs_peer_start(struct nfs_peer *p)
 	conf->state_dir = strdup(tmp_dir_path(&p->dir, "state"));
 	if (p->tune)
 		p->tune(conf);
+	return conf;
+}
+
+int nfs_peer_reload(struct nfs_peer *p, char *why, size_t why_bytes)
+{
+	struct conf *conf = make_conf(p);
+	int err = server_reload(p->srv, conf, why, why_bytes);
+
+	conf_fini(conf);
+	free(conf);
+	return err;
+}
+
+void nfs_peer_start(struct nfs_peer *p)
+{
+	struct conf *conf = make_conf(p);
+
 	log_state.level = LOG_LEVEL_ERR;
 	assert_int_equal(server_start(conf, &p->srv), 0);
 	p->tcp = *server_listener(p->srv, 0);

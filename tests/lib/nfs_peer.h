@@ -77,6 +77,9 @@ void nfs_peer_create_tuned(struct nfs_peer *p, enum rpcrdma_transport transport,
 void nfs_peer_start(struct nfs_peer *p);
 void nfs_peer_stop(struct nfs_peer *p);
 
+/** nfs_peer_reload - makes the configuration again, and gives it to the server; Return: as server_reload() */
+int nfs_peer_reload(struct nfs_peer *p, char *why, size_t why_bytes);
+
 /** nfs_peer_connect, nfs_peer_disconnect - the client alone */
 void nfs_peer_connect(struct nfs_peer *p, enum rpcrdma_transport transport, uint32_t inline_bytes);
 void nfs_peer_disconnect(struct nfs_peer *p);

@@ -371,9 +371,56 @@ static void stripes(void **state)
 	assert_int_equal(args(c, "--stripes b=%s/two,key=%s/key,id=1 --listen tcp://0.0.0.0:1", c->dir.path, c->dir.path),
 			 CONF_BAD);
 	assert_non_null(strstr(c->why, "stripes b has no clients="));
-	tmp_dir_write(&c->dir, "conf", "[server]\n[volume big]\npath = /tmp\n");
-	assert_int_equal(args(c, "-c %s/conf", c->dir.path), CONF_BAD);
-	assert_non_null(strstr(c->why, "conf:2: [volume big]: volumes are not served yet"));
+}
+
+static void managed_volumes(void **state)
+{
+	static const struct {
+		bool key, map;
+		const char *options, *why;
+	} bad[] = {
+		{ true, false, "", "volume b: no map given" },
+		{ false, true, "", "volume b: no key given" },
+		{ false, true, ",key=/nonexistent", "volume b: key /nonexistent: No such file" },
+		{ true, true, ",stripe=96K", "volume b: stripe=98304: must be a power of two" },
+		{ true, true, ",stripe=32K", "stripe=32K: must be" },
+		{ true, true, ",stripe=32M", "stripe=32M: must be" },
+		{ true, true, ",stripe=0", "stripe=0: must be" },
+		{ true, true, ",width=257", "width=257: must be" },
+	};
+	struct ctx *c = *state;
+	const struct export_conf *v = c->conf.exports;
+	char text[1024], file[256];
+
+	tmp_dir_mkdir(&c->dir, "one");
+	tmp_dir_mkdir(&c->dir, "two");
+	tmp_dir_write(&c->dir, "key", "x"); /* read when the server opens the directory */
+	snprintf(text, sizeof(text), "[volume a]\npath = %s/one\nkey = %s/key\nmap = %s/key\nclients = 10.0.0.0/8\nro = yes\n"
+		 "stripe = 16M\nwidth = 256\n", c->dir.path, c->dir.path, c->dir.path);
+	tmp_dir_write(&c->dir, "conf", text);
+	assert_int_equal(args(c, "-c %s/conf --volume b=%s/two,key=%s/key,map=%s/key", c->dir.path, c->dir.path, c->dir.path,
+			      c->dir.path), CONF_RUN);
+	assert_int_equal(c->conf.nexports, 2);
+	assert_string_equal(v[0].name, "/a");
+	assert_true(v[0].stripe == 16 << 20 && v[0].width == 256 && v[0].ro && v[0].peers.n == 1);
+	assert_string_equal(v[1].name, "/b");
+	assert_true(v[1].stripe == 1 << 20 && v[1].width == 0 && !v[1].ro);
+	assert_true(v[1].key[0] == '/' && v[1].map[0] == '/');
+	snprintf(file, sizeof(file), "%s/key", c->dir.path);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		assert_int_equal(args(c, "--volume b=%s/two%s%s%s%s%s", c->dir.path, bad[i].key ? ",key=" : "", bad[i].key ? file : "",
+				      bad[i].map ? ",map=" : "", bad[i].map ? file : "", bad[i].options), CONF_BAD);
+		if (!strstr(c->why, bad[i].why))
+			fail_msg("%s: %s", bad[i].options, c->why);
+	}
+	assert_int_equal(args(c, "--volume b/c=%s/two,key=%s/key,map=%s/key", c->dir.path, c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "a name has no slash"));
+	assert_int_equal(args(c, "-c %s/conf --export /b=%s/one", c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "are the same directory"));
+	assert_int_equal(args(c, "-c %s/conf --export /a=%s/two", c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "there is one already"));
+	assert_int_equal(args(c, "--export /b=%s/two,key=%s/key", c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "no such export option"));
 }
 
 static void file_refused(void **state)
@@ -469,6 +516,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(volumes, setup, teardown),
 		cmocka_unit_test_setup_teardown(volumes_of_one_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(stripes, setup, teardown),
+		cmocka_unit_test_setup_teardown(managed_volumes, setup, teardown),
 		cmocka_unit_test_setup_teardown(file_refused, setup, teardown),
 	};
 

@@ -99,6 +99,7 @@ static void leatd_conf_5(void **state)
 	(void)state;
 	look_for("leatd.conf.5", export_conf_kind.opts, export_conf_kind.nopts, "");
 	look_for("leatd.conf.5", block_conf_kind.opts, block_conf_kind.nopts, "");
+	look_for("leatd.conf.5", volume_conf_kind.opts, volume_conf_kind.nopts, "");
 	look_for("leatd.conf.5", stripes_conf_kind.opts, stripes_conf_kind.nopts, "");
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		const struct opt *v = tables[i](&n);

@@ -69,7 +69,7 @@ static void each_is_named(void **state)
 		conf_fini(&then);
 	}
 	/* there are no more, except the log levels, and those of the command line only */
-	assert_int_equal(ARRAY_SIZE(others) + 2 + 6, CONF_OPTS);
+	assert_int_equal(ARRAY_SIZE(others) + 2 + 7, CONF_OPTS);
 	conf_init(&then);
 	set(&then, "quiet", "yes");
 	set(&then, "verbose", "yes");

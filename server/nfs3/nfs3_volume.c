@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_volume.c - the program of volumes (xdr/volumes.x): MAP, LAYOUT, REPORT; and what NFS refuses on striped files
+ *
+ * Operation: A volume is an export with a manager. LAYOUT asks the kernel what the caller may do with the file, as READ and
+ *            WRITE would, and signs a handle for each stripe. REPORT needs no such question: a handle with the right to
+ *            write proves it. The contents of striped files are not moved, cut or removed here yet: NFS procedures that
+ *            would need that are refused.
+ * Memory:    Stripes of a layout are in r->scratch. The map belongs to the exports that the request holds.
+ * Threads:   Workers; MAP and refusals of READ and WRITE on the reactor.
+ * Errors:    As statuses in the results.
+ */
+#include "nfs3_volume.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "nfs.h"
+#include "nfs3_conv.h"
+#include "nfs3_meta.h"
+#include "volume_layout.h"
+#include "volume_manager.h"
+#include "volumes.h"
+
+#define LIFETIME_S 600u /* of handles */
+
+_Static_assert(offsetof(volume_fh, volume_fh_len) == offsetof(nfs_fh3, data.data_len) &&
+		       offsetof(volume_fh, volume_fh_val) == offsetof(nfs_fh3, data.data_val) && VOLUME_FH_MAX == NFS3_FHSIZE,
+	       "arguments begin with a handle of NFS");
+
+static struct volume_manager *manager_of(const struct req *r)
+{
+	return nfs_call(r)->exp->manager;
+}
+
+/* ---- refusals of NFS ------------------------------------------------------------------------ */
+
+bool nfs3_volume_has(const struct req *r)
+{
+	return manager_of(r) != NULL;
+}
+
+int nfs3_volume_refuse(const struct req *r)
+{
+	struct volume_manager *m = manager_of(r);
+	bool tell;
+
+	nfs_count(r->reactor, volume_refused);
+	pthread_mutex_lock(&m->dir->log_lock);
+	tell = log_limit_ok(&m->dir->refusals);
+	pthread_mutex_unlock(&m->dir->log_lock);
+	if (tell)
+		log_warn("volume %s: %s refused: the manager does not move, cut or remove the contents of striped files yet",
+			 m->name + 1, r->proc->name);
+	return -EOPNOTSUPP;
+}
+
+int nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sattr *sa)
+{
+	if (!o->exp->manager || !(sa->set & VFS_SET_SIZE) || !S_ISREG(o->stx.stx_mode))
+		return 0;
+	sa->set &= ~(unsigned)VFS_SET_SIZE;
+	return sa->size == o->stx.stx_size ? 0 : nfs3_volume_refuse(r);
+}
+
+int nfs3_volume_victim(const struct req *r, const struct fh_obj *dir, const char *name)
+{
+	struct fh_obj o = { .fd = -1 };
+	bool has_contents;
+
+	if (!dir->exp->manager || vfs_lookup(exports_of(nfs_call(r)->exports)->fhs, dir, name, &r->creds, &o))
+		return 0;
+	has_contents = S_ISREG(o.stx.stx_mode) && o.stx.stx_size && o.stx.stx_nlink == 1;
+	fh_close(&o);
+	return has_contents ? nfs3_volume_refuse(r) : 0;
+}
+
+/* ---- statuses ------------------------------------------------------------------------------- */
+
+static const struct {
+	int err;
+	volume_status status;
+} statuses[] = {
+	{ 0, VOLUME_OK },
+	{ -EACCES, VOLUME_ERR_ACCES },
+	{ -EPERM, VOLUME_ERR_ACCES },
+	{ -EBADF, VOLUME_ERR_STALE },
+	{ -ESTALE, VOLUME_ERR_STALE },
+	{ -ENXIO, VOLUME_ERR_NOTVOLUME },
+	{ -ENODATA, VOLUME_ERR_LAYOUT },
+	{ -EBADMSG, VOLUME_ERR_LAYOUT },
+	{ -EKEYREJECTED, VOLUME_ERR_LAYOUT },
+	{ -ETIME, VOLUME_ERR_OLDEPOCH },
+	{ -EINVAL, VOLUME_ERR_INVAL },
+	{ -ENOSPC, VOLUME_ERR_NOSPC },
+	{ -EDQUOT, VOLUME_ERR_NOSPC },
+	{ -EFBIG, VOLUME_ERR_FBIG },
+	{ -EROFS, VOLUME_ERR_ROFS },
+	{ -EAGAIN, VOLUME_ERR_LATER },
+	{ -ENOMEM, VOLUME_ERR_LATER },
+	{ -EMFILE, VOLUME_ERR_LATER },
+	{ -ENFILE, VOLUME_ERR_LATER },
+};
+
+static volume_status status_of(int err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+		if (statuses[i].err == err)
+			return statuses[i].status;
+	}
+	return VOLUME_ERR_IO;
+}
+
+/* Sets the results to the status for @err, without further data. */
+static void fail(struct req *r, int err)
+{
+	memset(req_res(r), 0, r->proc->res_bytes);
+	nfs_call(r)->res.volume = status_of(err);
+}
+
+static int authorize(struct req *r)
+{
+	int err = nfs_authorize(r);
+
+	return !err && r->proc->args_bytes && !manager_of(r) ? -ENXIO : err;
+}
+
+/* ---- MAP ------------------------------------------------------------------------------------ */
+
+static void find_map(struct req *r)
+{
+	const struct volume_manager *m = manager_of(r);
+	VOLMAPresok *ok = &nfs_call(r)->res.volmap.VOLMAPres_u.resok;
+
+	ok->volume = m->dir->volume;
+	ok->map = m->map.version;
+	ok->unit = m->unit;
+	ok->width = m->width;
+	ok->servers.servers_len = m->map.n;
+	ok->servers.servers_val = nfs_call(r)->exp->manager->map.servers;
+}
+
+/* ---- LAYOUT --------------------------------------------------------------------------------- */
+
+/* Finds a regular file. Return: 0; the caller closes @ret with fh_close(); -ENXIO; -errno */
+static int open_file(struct req *r, struct fh_obj *ret)
+{
+	struct nfs_call *call = nfs_call(r);
+	const nfs_fh3 *fh = &call->args.fh;
+	int err = fh_open(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, ret);
+
+	if (!err && !S_ISREG(ret->stx.stx_mode)) {
+		fh_close(ret);
+		err = -ENXIO;
+	}
+	return err;
+}
+
+static int check_rights(const struct req *r, const struct fh_obj *o, uint32_t rights)
+{
+	int err = 0;
+
+	if (rights & STRIPE_MAY_READ)
+		err = vfs_may_io(o, &r->creds, false);
+	if (!err && rights & STRIPE_MAY_WRITE)
+		err = o->exp->conf.ro ? -EROFS : vfs_may_io(o, &r->creds, true);
+	return err;
+}
+
+/* A crash between the creation of a file and the reply can leave it without a layout, and without contents. */
+static int find_layout(const struct fh_obj *o, struct file_layout *ret)
+{
+	int err = volume_layout_read(o, ret);
+
+	if (err != -ENODATA || o->stx.stx_size || o->exp->conf.ro)
+		return err;
+	err = volume_layout_heal(o);
+	return err ? err : volume_layout_read(o, ret);
+}
+
+static void fill_layout(struct req *r, const struct fh_obj *o, const struct file_layout *l)
+{
+	const struct volume_manager *m = manager_of(r);
+	VOLLAYOUTresok *ok = &nfs_call(r)->res.vollayout.VOLLAYOUTres_u.resok;
+	struct stripe_handle h = { .volume = l->volume, .rights = nfs_call(r)->args.vollayout.rights, .epoch = l->epoch,
+				   .expiry = (uint64_t)time(NULL) + LIFETIME_S };
+
+	ok->map = m->map.version;
+	memcpy(ok->object, l->object, sizeof(ok->object));
+	ok->epoch = l->epoch;
+	ok->unit = l->at.unit;
+	ok->lifetime = LIFETIME_S;
+	ok->bytes = o->stx.stx_size;
+	ok->stripes.stripes_len = l->at.width;
+	ok->stripes.stripes_val = r->scratch;
+	memcpy(h.name.object, l->object, sizeof(h.name.object));
+	for (uint32_t i = 0; i < l->at.width; i++) {
+		volume_stripe *s = &ok->stripes.stripes_val[i];
+
+		s->server = l->servers[i];
+		h.name.stripe = i;
+		stripe_handle_make(&m->keys, &h, s->handle);
+	}
+}
+
+static int make_layout(struct req *r)
+{
+	uint32_t rights = nfs_call(r)->args.vollayout.rights;
+	struct file_layout l;
+	struct fh_obj o;
+	int err;
+
+	if (!rights || rights & ~(uint32_t)(STRIPE_MAY_READ | STRIPE_MAY_WRITE))
+		return -EINVAL;
+	err = open_file(r, &o);
+	if (err)
+		return err;
+	err = check_rights(r, &o, rights);
+	if (!err)
+		err = find_layout(&o, &l);
+	if (!err)
+		fill_layout(r, &o, &l);
+	fh_close(&o);
+	return err;
+}
+
+static void run_layout(struct req *r)
+{
+	int err = make_layout(r);
+
+	if (err)
+		fail(r, err);
+}
+
+/* ---- REPORT --------------------------------------------------------------------------------- */
+
+static int check_handle(const struct req *r, const struct stripe_handle *h, const struct fh_obj *o)
+{
+	struct file_layout l;
+	int err;
+
+	if (h->volume != manager_of(r)->dir->volume || !(h->rights & STRIPE_MAY_WRITE))
+		return -EACCES;
+	if (stripe_expired(h->expiry, (uint64_t)time(NULL)))
+		return -ETIME;
+	err = volume_layout_read(o, &l);
+	if (err)
+		return err;
+	if (memcmp(h->name.object, l.object, sizeof(l.object)) || h->name.stripe >= l.at.width)
+		return -EACCES;
+	return h->epoch == l.epoch ? 0 : -ETIME;
+}
+
+static int take_report(struct req *r)
+{
+	const VOLREPORTargs *a = &nfs_call(r)->args.volreport;
+	VOLREPORTresok *ok = &nfs_call(r)->res.volreport.VOLREPORTres_u.resok;
+	struct stripe_handle h;
+	struct fh_obj o;
+	int err;
+
+	if (stripe_handle_read(&manager_of(r)->keys, a->handle, &h))
+		return -EACCES;
+	err = open_file(r, &o);
+	if (err)
+		return err;
+	err = check_handle(r, &h, &o);
+	if (!err)
+		err = volume_raise(&o, a->bytes, &r->creds, &ok->bytes);
+	fh_close(&o);
+	return err;
+}
+
+static void run_report(struct req *r)
+{
+	int err = take_report(r);
+
+	if (err)
+		fail(r, err);
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+#define CODEC(proc)                                                                                                     \
+	.decode = (xdrproc_t)xdr_VOL##proc##args, .encode = (xdrproc_t)xdr_VOL##proc##res,                              \
+	.args_bytes = sizeof(VOL##proc##args), .res_bytes = sizeof(VOL##proc##res)
+
+static const struct prog_proc procs[] = {
+	[VOLUMEPROC_NULL] = {
+		.name = "NULL",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)prog_xdr_void,
+	},
+	[VOLUMEPROC_MAP] = { .name = "MAP", CODEC(MAP), .finish = find_map },
+	[VOLUMEPROC_LAYOUT] = { .name = "LAYOUT", CODEC(LAYOUT), .scratch_bytes = LAYOUT_WIDTH_MAX * sizeof(volume_stripe),
+				.work = run_layout },
+	[VOLUMEPROC_REPORT] = { .name = "REPORT", CODEC(REPORT), .modifies = true, .work = run_report },
+};
+
+const struct prog prog_volumes = {
+	.number = LEAT_VOLUME,
+	.vers = LEAT_VOLUME_V1,
+	.name = "VOLUME",
+	.procs = procs,
+	.nprocs = ARRAY_SIZE(procs),
+	NFS_CALL,
+	.authorize = authorize,
+	.fail = fail,
+};
