@@ -30,6 +30,7 @@ struct stripe_keys {
 
 struct stripe_handle {
 	uint64_t volume;
+	uint32_t server; /* its id in the volume */
 	stripe_name name;
 	uint32_t rights;
 	uint64_t epoch;
@@ -38,7 +39,9 @@ struct stripe_handle {
 
 /* What is signed of a command besides its arguments. */
 struct stripe_command {
-	uint64_t volume, term;
+	uint64_t volume;
+	uint32_t server; /* its id in the volume */
+	uint64_t term;
 	uint64_t expiry; /* seconds since 1970 */
 	uint64_t number;
 };
@@ -53,9 +56,9 @@ struct stripe_order {
 };
 
 #define STRIPE_HANDLE_TAG "leatstr1"
-#define STRIPE_HANDLE_BODY 56u /* tag and handle, without the signature */
+#define STRIPE_HANDLE_BODY 60u /* tag and handle, without the signature */
 #define STRIPE_COMMAND_TAG "leatcmd1"
-#define STRIPE_COMMAND_BODY 84u /* tag, command without signature, order */
+#define STRIPE_COMMAND_BODY 88u /* tag, command without signature, order */
 
 /* Is it signed with one of the keys? All of them are tried, and whole numbers compared. */
 static inline bool stripe_signed(const struct stripe_keys *keys, const uint8_t *body, size_t bytes, uint64_t signature)
@@ -84,12 +87,13 @@ static inline void stripe_handle_make(const struct stripe_keys *keys, const stru
 
 	put_be64(ret, h->volume);
 	memcpy(ret + 8, h->name.object, STRIPE_OBJECT_BYTES);
-	put_be32(ret + 24, h->name.stripe);
-	put_be32(ret + 28, h->rights);
-	put_be64(ret + 32, h->epoch);
-	put_be64(ret + 40, h->expiry);
+	put_be32(ret + 24, h->server);
+	put_be32(ret + 28, h->name.stripe);
+	put_be32(ret + 32, h->rights);
+	put_be64(ret + 36, h->epoch);
+	put_be64(ret + 44, h->expiry);
 	stripe_handle_body(ret, body);
-	put_be64(ret + 48, siphash(&keys->v[0], body, sizeof(body)));
+	put_be64(ret + 52, siphash(&keys->v[0], body, sizeof(body)));
 }
 
 /** stripe_volume_of - the volume that a handle or a command names, which is not checked yet */
@@ -105,14 +109,15 @@ static inline int must_check stripe_handle_read(const struct stripe_keys *keys, 
 	uint8_t body[STRIPE_HANDLE_BODY];
 
 	stripe_handle_body(handle, body);
-	if (!stripe_signed(keys, body, sizeof(body), get_be64(handle + 48)))
+	if (!stripe_signed(keys, body, sizeof(body), get_be64(handle + 52)))
 		return -EBADF;
 	ret->volume = get_be64(handle);
 	memcpy(ret->name.object, handle + 8, STRIPE_OBJECT_BYTES);
-	ret->name.stripe = get_be32(handle + 24);
-	ret->rights = get_be32(handle + 28);
-	ret->epoch = get_be64(handle + 32);
-	ret->expiry = get_be64(handle + 40);
+	ret->server = get_be32(handle + 24);
+	ret->name.stripe = get_be32(handle + 28);
+	ret->rights = get_be32(handle + 32);
+	ret->epoch = get_be64(handle + 36);
+	ret->expiry = get_be64(handle + 44);
 	return 0;
 }
 
@@ -120,12 +125,12 @@ static inline void stripe_command_body(const char *command, const struct stripe_
 {
 	memcpy(ret, STRIPE_COMMAND_TAG, 8);
 	memcpy(ret + 8, command, STRIPE_COMMAND_BYTES - 8);
-	put_be32(ret + 40, o->proc);
-	memcpy(ret + 44, o->name.object, STRIPE_OBJECT_BYTES);
-	put_be32(ret + 60, o->name.stripe);
-	put_be64(ret + 64, o->value);
-	put_be32(ret + 72, o->flag);
-	put_be64(ret + 76, o->bytes);
+	put_be32(ret + 44, o->proc);
+	memcpy(ret + 48, o->name.object, STRIPE_OBJECT_BYTES);
+	put_be32(ret + 64, o->name.stripe);
+	put_be64(ret + 68, o->value);
+	put_be32(ret + 76, o->flag);
+	put_be64(ret + 80, o->bytes);
 }
 
 /** stripe_command_make - signs a command with the first key */
@@ -135,11 +140,12 @@ static inline void stripe_command_make(const struct stripe_keys *keys, const str
 	uint8_t body[STRIPE_COMMAND_BODY];
 
 	put_be64(ret, c->volume);
-	put_be64(ret + 8, c->term);
-	put_be64(ret + 16, c->expiry);
-	put_be64(ret + 24, c->number);
+	put_be32(ret + 8, c->server);
+	put_be64(ret + 12, c->term);
+	put_be64(ret + 20, c->expiry);
+	put_be64(ret + 28, c->number);
 	stripe_command_body(ret, o, body);
-	put_be64(ret + 32, siphash(&keys->v[0], body, sizeof(body)));
+	put_be64(ret + 36, siphash(&keys->v[0], body, sizeof(body)));
 }
 
 /** stripe_command_read - checks the signature
@@ -153,10 +159,11 @@ static inline int must_check stripe_command_read(const struct stripe_keys *keys,
 	uint8_t body[STRIPE_COMMAND_BODY];
 
 	stripe_command_body(command, o, body);
-	if (!stripe_signed(keys, body, sizeof(body), get_be64(command + 32)))
+	if (!stripe_signed(keys, body, sizeof(body), get_be64(command + 36)))
 		return -EBADF;
-	*ret = (struct stripe_command){ .volume = get_be64(command), .term = get_be64(command + 8),
-					.expiry = get_be64(command + 16), .number = get_be64(command + 24) };
+	*ret = (struct stripe_command){ .volume = get_be64(command), .server = get_be32(command + 8),
+					.term = get_be64(command + 12), .expiry = get_be64(command + 20),
+					.number = get_be64(command + 28) };
 	return 0;
 }
 

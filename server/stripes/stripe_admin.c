@@ -3,8 +3,9 @@
  *
  * stripe_admin.c - the commands of the manager: INFO, STAT, FENCE, REMOVE, LIST
  *
- * Operation: A command of an older term than the newest one is refused. One of a newer term first makes its term durable,
- *            and waits for commands of older terms that a worker executes.
+ * Operation: A command of an older term than the newest one is refused, and told the newest one. One of a newer term
+ *            first makes its term durable, and waits for commands of older terms that a worker executes. INFO changes
+ *            nothing: its term does not matter.
  *            FENCE and REMOVE have three steps: the durable record with what is to be cut off; then operations that began
  *            before have to end; then the cut. If they do not end in time, the record stays, and so does the cut: the same
  *            command again goes on from there, and so does the next operation of the new epoch.
@@ -39,40 +40,58 @@ static enum prog_begin enter(struct stripe_call *call, int *ret_err)
 	return v->older_commands ? wait_for_term(call) : PROG_MOVE;
 }
 
-/* ---- without an object ---------------------------------------------------------------------- */
-
-/* Return: PROG_MOVE: the worker has done it */
-static enum prog_begin run(struct req *r, enum stripe_work work)
+/* Replies to a command of an older term than @term, or with another error. @term: the newest one */
+static enum prog_begin refuse(struct req *r, int err, uint64_t term)
 {
 	struct stripe_call *call = stripe_call(r);
-	enum prog_begin next;
-	int err;
 
-	pthread_mutex_lock(&call->vol->lock);
-	next = enter(call, &err);
-	if (next == PROG_MOVE && !(call->done & work))
-		next = stripe_turn_take(call, work);
-	pthread_mutex_unlock(&call->vol->lock);
-	return next == PROG_REPLY ? stripe_reply(r, err) : next;
+	stripe_refuse(r, err);
+	if (err == -EOWNERDEAD && stripe_order_of(r).proc == STRIPEPROC_LIST)
+		call->res.list.STRIPELISTres_u.term = term;
+	else if (err == -EOWNERDEAD)
+		call->res.stat.STRIPESTATres_u.term = term;
+	return PROG_REPLY;
 }
+
+/* ---- without an object ---------------------------------------------------------------------- */
 
 enum prog_begin stripe_info_begin(struct req *r)
 {
 	struct stripe_call *call = stripe_call(r);
-	enum prog_begin next = run(r, STRIPE_WORK_INFO);
+	STRIPEINFOresok *ok = &call->res.info.STRIPEINFOres_u.resok;
+	enum prog_begin next = PROG_MOVE;
+	int err;
 
+	pthread_mutex_lock(&call->vol->lock);
+	err = stripe_turn_end(call);
+	if (!err && !(call->done & STRIPE_WORK_INFO))
+		next = stripe_turn_take(call, STRIPE_WORK_INFO);
+	ok->term = call->vol->term;
+	pthread_mutex_unlock(&call->vol->lock);
+	if (err)
+		return stripe_reply(r, err);
 	if (next != PROG_MOVE)
 		return next;
 	call->res.info.status = STRIPE_OK;
-	call->res.info.STRIPEINFOres_u.resok.verf = atomic_load(&call->vol->verf);
-	call->res.info.STRIPEINFOres_u.resok.term = call->command.term;
+	ok->verf = atomic_load(&call->vol->verf);
 	return PROG_REPLY;
 }
 
 enum prog_begin stripe_list_begin(struct req *r)
 {
-	enum prog_begin next = run(r, STRIPE_WORK_LIST);
+	struct stripe_call *call = stripe_call(r);
+	enum prog_begin next;
+	uint64_t term;
+	int err;
 
+	pthread_mutex_lock(&call->vol->lock);
+	next = enter(call, &err);
+	if (next == PROG_MOVE && !(call->done & STRIPE_WORK_LIST))
+		next = stripe_turn_take(call, STRIPE_WORK_LIST);
+	term = call->vol->term;
+	pthread_mutex_unlock(&call->vol->lock);
+	if (next == PROG_REPLY)
+		return refuse(r, err, term);
 	if (next != PROG_MOVE)
 		return next;
 	stripe_call(r)->res.list.status = STRIPE_OK;
@@ -170,6 +189,7 @@ static enum prog_begin run_step(struct req *r, const stripe_name *name,
 {
 	struct stripe_call *call = stripe_call(r);
 	enum prog_begin next;
+	uint64_t term;
 	int err;
 
 	pthread_mutex_lock(&call->vol->lock);
@@ -180,9 +200,10 @@ static enum prog_begin run_step(struct req *r, const stripe_name *name,
 	}
 	if (next == PROG_MOVE)
 		next = step(call, &err);
+	term = call->vol->term;
 	pthread_mutex_unlock(&call->vol->lock);
 	if (next == PROG_REPLY)
-		return stripe_reply(r, err);
+		return refuse(r, err, term);
 	if (next != PROG_MOVE)
 		return next;
 	call->res.stat.status = STRIPE_OK;

@@ -149,6 +149,8 @@ static int check_handle(const struct req *r)
 
 	if (err)
 		return err;
+	if (call->handle.server != call->member->conf.id)
+		return -EBADF;
 	if (stripe_expired(call->handle.expiry, stripe_now()))
 		return -ETIME;
 	return call->handle.rights & rights_for((uint32_t)(r->proc - r->prog->procs)) ? 0 : -EACCES;
@@ -162,6 +164,8 @@ static int check_command(const struct req *r)
 
 	if (err)
 		return err;
+	if (call->command.server != call->member->conf.id)
+		return -EBADF;
 	return stripe_expired(call->command.expiry, stripe_now()) ? -ETIME : 0;
 }
 

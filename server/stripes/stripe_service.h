@@ -33,7 +33,7 @@ struct stripe_server {
 
 /* Counters of one reactor, which are added up over the reactors.
  *
- *   stripe_bad_handles  calls with a handle or a command that no key of the volume has signed
+ *   stripe_bad_handles  calls with a handle or a command that no key of the volume has signed, or for another server
  *   stripe_expired      calls whose handle or command has expired
  *   stripe_fenced       calls of an older epoch than the object's, or of an object that was removed
  *   stripe_not_ready    calls of a newer epoch than the object's

@@ -51,6 +51,9 @@ static void talk(void)
 	assert_int_equal(stripe_remove(&c, &other, (uint64_t)time(NULL) + 1000, NULL), STRIPE_OK);
 	assert_int_equal(stripe_list(&c, NULL, list, &many, &eof), STRIPE_OK);
 	assert_int_equal(many, 2);
+	stripe_rig.term = 0;
+	assert_int_equal(stripe_stat_of(&c, &name, NULL), STRIPE_ERR_OLDTERM);
+	assert_int_equal(stripe_list(&c, NULL, list, &many, &eof), STRIPE_ERR_OLDTERM);
 	stripe_close(&c);
 }
 
@@ -104,7 +107,7 @@ static void keeps_the_rules(void **state)
 		" STRIPES READ STRIPE_OK length=1048576 eof=0 written=1048576/", " STRIPES READ STRIPE_OK length=0 eof=1",
 		" STRIPES COMMIT lane=3/1\n", " STRIPES COMMIT STRIPE_OK\n", " STRIPES FENCE length=4096 epoch=2\n",
 		" STRIPES FENCE STRIPE_OK epoch=2\n", " STRIPES WRITE STRIPE_ERR_FENCED", " STRIPES REMOVE STRIPE_OK epoch=1\n",
-		" STRIPES LIST STRIPE_OK entries=2 eof=1\n",
+		" STRIPES LIST STRIPE_OK entries=2 eof=1\n", " STRIPES STAT STRIPE_ERR_OLDTERM\n", " STRIPES LIST STRIPE_ERR_OLDTERM\n",
 	};
 	static const struct dump_options all = { .lines = true, .check = true };
 	struct dump d;
@@ -163,8 +166,8 @@ static size_t find_reply(uint32_t proc, unsigned nth)
 	return 0;
 }
 
-#define AT 72	   /* bytes of handle and lane */
-#define COMMAND 60 /* of command and name */
+#define AT 76	   /* bytes of handle and lane */
+#define COMMAND 64 /* of command and name */
 
 /* One word that is changed: at an offset from the arguments or the status */
 static const struct {

@@ -269,7 +269,7 @@ static void start(bool exists)
 	object = stripe_rig_name(0x5c, 9);
 	assert_int_equal(stripe_rig_start("read=cached,write=cached"), 0);
 	stripe_connect(&c, 1, 0, &object);
-	assert_int_equal(stripe_info(&c, NULL), STRIPE_OK); /* it is connected: that also takes files */
+	assert_int_equal(stripe_stat_of(&c, &object, NULL), STRIPE_OK); /* it is connected: that also takes files */
 	if (exists)
 		assert_int_equal(stripe_write(&c, 0, data, BYTES, true), STRIPE_OK);
 }
@@ -394,14 +394,15 @@ static bool obey_and_stop(unsigned long n, bool exists, bool loses)
 	start(exists);
 	stripe_rig.term = 2; /* start() has used term 1 */
 	stop_before(n);
-	status = stripe_info(&c, NULL);
+	status = stripe_stat_of(&c, &object, NULL);
 	ended = !stopped;
 	assert_int_equal(status, ended ? STRIPE_OK : STRIPE_ERR_IO);
 	restart(loses);
 	stripe_rig.term = 1;
 	if (ended)
-		assert_int_equal(stripe_info(&c, NULL), STRIPE_ERR_OLDTERM);
+		assert_int_equal(stripe_stat_of(&c, &object, NULL), STRIPE_ERR_OLDTERM);
 	stripe_rig.term = 2;
+	assert_int_equal(stripe_stat_of(&c, &object, NULL), STRIPE_OK);
 	assert_int_equal(stripe_info(&c, &info), STRIPE_OK);
 	assert_int_equal(info.term, 2);
 	stripe_close(&c);

@@ -324,7 +324,7 @@ static void sync_fails(void **state)
 	assert_int_equal(stripe_commit(&c), STRIPE_OK);
 	assert_int_not_equal(c.verf, before);
 	/* a record that could not be made durable is not acknowledged, and the object is served on */
-	assert_int_equal(stripe_info(&c, NULL), STRIPE_OK); /* the term is durable */
+	(void)stat_of(&c); /* the term is durable */
 	atomic_store(&syncs_fail, true);
 	assert_int_equal(stripe_fence(&c, &object, 2, NULL, NULL), STRIPE_ERR_IO);
 	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_ERR_IO); /* which epoch has it? */
@@ -458,6 +458,12 @@ static void handles(void **state)
 	stripe_send(&c, &call, STRIPEPROC_READ, mem, 10);
 	assert_int_equal(stripe_end(&call), STRIPE_ERR_BADHANDLE);
 	assert_int_equal(server_counters(stripe_rig.srv, "stripe_bad_handles"), 1);
+	/* of another server of the volume */
+	c.handle.server++;
+	assert_int_equal(stripe_read(&c, 0, mem, 10, &n, &eof), STRIPE_ERR_BADHANDLE);
+	assert_int_equal(stripe_write(&c, 0, data, 10, true), STRIPE_ERR_BADHANDLE);
+	assert_int_equal(server_counters(stripe_rig.srv, "stripe_bad_handles"), 3);
+	c.handle.server--;
 	/* rights */
 	c.handle.rights = STRIPE_MAY_READ;
 	see(&c, 0, data, 10, 10);
@@ -770,24 +776,39 @@ static void tombstones_go(void **state)
 static void terms(void **state)
 {
 	struct stripe_client c;
+	stripe_entry entries[STRIPE_LIST_MAX];
 	STRIPEINFOresok info;
+	unsigned n;
+	bool eof;
 
 	(void)state;
 	start(&c);
 	assert_int_equal(stripe_info(&c, &info), STRIPE_OK);
 	assert_int_equal(info.server, STRIPE_RIG_ID);
+	assert_int_equal(info.term, 0); /* it has obeyed none */
+	(void)stat_of(&c);
+	assert_int_equal(stripe_info(&c, &info), STRIPE_OK);
 	assert_int_equal(info.term, 1);
 	assert_true(info.bytes && info.bytes_free && info.verf);
 	assert_in_range(info.now / 1000, (uint64_t)time(NULL) - 100, (uint64_t)time(NULL) + 100);
 	stripe_rig.term = 5;
 	assert_int_equal(stripe_fence(&c, &object, 2, NULL, NULL), STRIPE_OK);
 	stripe_rig.term = 4;
-	assert_int_equal(stripe_info(&c, NULL), STRIPE_ERR_OLDTERM);
 	assert_int_equal(stripe_stat_of(&c, &object, NULL), STRIPE_ERR_OLDTERM);
+	assert_int_equal(stripe_rig.told_term, 5);
+	stripe_rig.told_term = 0;
+	assert_int_equal(stripe_list(&c, NULL, entries, &n, &eof), STRIPE_ERR_OLDTERM);
+	assert_int_equal(stripe_rig.told_term, 5);
 	assert_int_equal(stripe_fence(&c, &object, 3, NULL, NULL), STRIPE_ERR_OLDTERM);
 	assert_int_equal(stripe_remove(&c, &object, soon(), NULL), STRIPE_ERR_OLDTERM);
 	restart(&c);
 	assert_int_equal(stripe_fence(&c, &object, 3, NULL, NULL), STRIPE_ERR_OLDTERM);
+	/* INFO changes nothing: any term will do, and a newer one is not obeyed */
+	assert_int_equal(stripe_info(&c, &info), STRIPE_OK);
+	assert_int_equal(info.term, 5);
+	stripe_rig.term = 6;
+	assert_int_equal(stripe_info(&c, &info), STRIPE_OK);
+	assert_int_equal(info.term, 5);
 	stripe_rig.term = 5;
 	assert_int_equal(stat_of(&c).epoch, 2);
 	stop(&c);
@@ -797,7 +818,7 @@ static void terms(void **state)
 static void newer_term_waits(void **state)
 {
 	struct stripe_client c, newer;
-	struct stripe_rig_call fence = { .err = 0 }, info = { .err = 0 };
+	struct stripe_rig_call fence = { .err = 0 }, look = { .args.stat.name = stripe_rig_name(0xa7, 2) };
 
 	(void)state;
 	start(&c);
@@ -811,12 +832,13 @@ static void newer_term_waits(void **state)
 	stripe_rig.term = 2;
 	atomic_store(&held, 0);
 	count_from("stripe_term_waits");
-	stripe_begin(&newer, &info, STRIPEPROC_INFO, NULL, 0);
-	stripe_run_until(has_counted, &info);
-	assert_false(info.done);
+	stripe_begin(&newer, &look, STRIPEPROC_STAT, NULL, 0);
+	stripe_run_until(has_counted, &look);
+	assert_false(look.done);
 	sem_post(&let_sync_go);
-	assert_int_equal(stripe_end(&info), STRIPE_OK);
+	assert_int_equal(stripe_end(&look), STRIPE_OK);
 	assert_int_equal(stripe_end(&fence), STRIPE_ERR_OLDTERM);
+	assert_int_equal(fence.res.stat.STRIPESTATres_u.term, 2);
 	assert_int_equal(stat_of(&newer).epoch, 3); /* it was about to end */
 	stripe_close(&newer);
 	stop(&c);
@@ -844,6 +866,11 @@ static void commands_are_bound(void **state)
 	call.args.stat.name.stripe++;
 	stripe_send(&c, &call, STRIPEPROC_STAT, NULL, 0);
 	assert_int_equal(stripe_end(&call), STRIPE_ERR_BADHANDLE);
+	/* and for its server */
+	stripe_rig.server++;
+	assert_int_equal(stripe_info(&c, NULL), STRIPE_ERR_BADHANDLE);
+	assert_int_equal(stripe_fence(&c, &object, 2, NULL, NULL), STRIPE_ERR_BADHANDLE);
+	stripe_rig.server--;
 	see(&c, 0, data, 10, 10);
 	stop(&c);
 }

@@ -100,6 +100,7 @@ static void make_dir(void)
 	parse_key(STRIPE_RIG_KEY, &stripe_rig.keys);
 	parse_key(STRIPE_RIG_OLD_KEY, &stripe_rig.old_keys);
 	stripe_rig.term = 1;
+	stripe_rig.server = STRIPE_RIG_ID;
 	assert_int_equal(rpcrdma_domain_create(NULL, &stripe_rig.domain), 0);
 	assert_int_equal(rpcrdma_engine_create(stripe_rig.domain, NULL, &stripe_rig.engine), 0);
 	log_state.level = LOG_LEVEL_ERR;
@@ -183,7 +184,7 @@ static void dial(struct stripe_client *c)
 void stripe_connect(struct stripe_client *c, uint64_t instance, uint32_t slot, const stripe_name *name)
 {
 	*c = (struct stripe_client){ .lane = { .instance = instance, .slot = slot, .incarnation = 1 },
-				     .handle = { .volume = STRIPE_RIG_VOLUME, .name = *name, .epoch = 1,
+				     .handle = { .volume = STRIPE_RIG_VOLUME, .server = STRIPE_RIG_ID, .name = *name, .epoch = 1,
 						 .rights = STRIPE_MAY_READ | STRIPE_MAY_WRITE,
 						 .expiry = (uint64_t)time(NULL) + 600 } };
 	dial(c);
@@ -240,7 +241,7 @@ static struct stripe_order order_of(const struct stripe_rig_call *call, uint32_t
 
 void stripe_sign(struct stripe_client *c, struct stripe_rig_call *call, uint32_t proc)
 {
-	const struct stripe_command command = { .volume = STRIPE_RIG_VOLUME, .term = stripe_rig.term,
+	const struct stripe_command command = { .volume = STRIPE_RIG_VOLUME, .server = stripe_rig.server, .term = stripe_rig.term,
 						.expiry = (uint64_t)time(NULL) + 60, .number = 5 };
 	struct stripe_order order = order_of(call, proc);
 
@@ -354,6 +355,8 @@ static stripe_status end_stat(struct stripe_rig_call *call, stripe_stat *ret)
 
 	if (ret && status == STRIPE_OK)
 		*ret = call->res.stat.STRIPESTATres_u.stat;
+	if (status == STRIPE_ERR_OLDTERM)
+		stripe_rig.told_term = call->res.stat.STRIPESTATres_u.term;
 	return status;
 }
 
@@ -397,6 +400,8 @@ stripe_status stripe_list(struct stripe_client *c, const stripe_name *after, str
 		if (*ret_n)
 			memcpy(ret, ok->entries.entries_val, *ret_n * sizeof(*ret));
 	}
+	if (status == STRIPE_ERR_OLDTERM)
+		stripe_rig.told_term = call.res.list.STRIPELISTres_u.term;
 	xdr_free((xdrproc_t)xdr_STRIPELISTres, (char *)&call.res.list);
 	return status;
 }

@@ -43,7 +43,9 @@ extern struct stripe_rig {
 	struct rpcrdma_domain *domain;
 	struct rpcrdma_engine *engine;
 	struct stripe_keys keys, old_keys; /* those of clients and manager */
+	uint32_t server; /* that commands name */
 	uint64_t term; /* of the manager */
+	uint64_t told_term; /* by the last refusal of an older term */
 } stripe_rig;
 
 struct stripe_client {

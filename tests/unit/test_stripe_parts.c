@@ -35,7 +35,7 @@ static char why[512];
 
 static struct stripe_handle handle(void)
 {
-	struct stripe_handle h = { .volume = VOLUME, .name.stripe = 0x01020304, .rights = STRIPE_MAY_WRITE,
+	struct stripe_handle h = { .volume = VOLUME, .server = 0x0a0b0c0d, .name.stripe = 0x01020304, .rights = STRIPE_MAY_WRITE,
 				   .epoch = UINT64_C(0x1122334455667788), .expiry = 1800000000 };
 
 	for (unsigned i = 0; i < STRIPE_OBJECT_BYTES; i++)
@@ -53,6 +53,7 @@ static void handles(void **state)
 	assert_int_equal(stripe_volume_of(bytes), VOLUME);
 	assert_int_equal(stripe_handle_read(&one, bytes, &got), 0);
 	assert_int_equal(got.volume, h.volume);
+	assert_int_equal(got.server, h.server);
 	assert_memory_equal(&got.name, &h.name, sizeof(got.name));
 	assert_int_equal(got.rights, h.rights);
 	assert_int_equal(got.epoch, h.epoch);
@@ -76,7 +77,7 @@ static void refuse_order(const char bytes[STRIPE_COMMAND_BYTES], const struct st
 
 static void commands(void **state)
 {
-	const struct stripe_command c = { .volume = VOLUME, .term = 9, .expiry = 1800000000, .number = 77 };
+	const struct stripe_command c = { .volume = VOLUME, .server = 0x0a0b0c0d, .term = 9, .expiry = 1800000000, .number = 77 };
 	const struct stripe_order o = { .proc = STRIPEPROC_FENCE, .name = handle().name, .value = 3, .flag = true, .bytes = 99 };
 	struct stripe_order changed = o;
 	struct stripe_command got = { .volume = 0 };
@@ -85,7 +86,7 @@ static void commands(void **state)
 	(void)state;
 	stripe_command_make(&one, &c, &o, bytes);
 	assert_int_equal(stripe_command_read(&both, bytes, &o, &got), 0);
-	assert_true(got.volume == c.volume && got.term == c.term && got.expiry == c.expiry && got.number == c.number);
+	assert_true(got.volume == c.volume && got.server == c.server && got.term == c.term && got.expiry == c.expiry && got.number == c.number);
 	for (unsigned i = 0; i < 8 * STRIPE_COMMAND_BYTES; i++) {
 		bytes[i / 8] ^= (char)(1 << i % 8);
 		refuse_order(bytes, &o);
@@ -122,12 +123,12 @@ static void kinds(void **state)
 	(void)state;
 	stripe_handle_make(&one, &h, bytes);
 	memcpy(shorter, bytes, sizeof(shorter));
-	memcpy(shorter + 32, bytes + 48, 8);
+	memcpy(shorter + 36, bytes + 52, 8);
 	assert_int_equal(stripe_command_read(&one, shorter, &none, &command), -EBADF);
 	stripe_command_make(&one, &(struct stripe_command){ .volume = VOLUME }, &none, shorter);
 	memset(bytes, 0, sizeof(bytes));
-	memcpy(bytes, shorter, 32);
-	memcpy(bytes + 48, shorter + 32, 8);
+	memcpy(bytes, shorter, 36);
+	memcpy(bytes + 52, shorter + 36, 8);
 	assert_int_equal(stripe_handle_read(&one, bytes, &got), -EBADF);
 }
 

@@ -150,6 +150,11 @@ static void take_results(struct wire_get *g, const uint8_t *start, struct dump_r
 	}
 }
 
+static bool tells_term(uint32_t proc)
+{
+	return proc == STRIPEPROC_STAT || proc == STRIPEPROC_FENCE || proc == STRIPEPROC_REMOVE || proc == STRIPEPROC_LIST;
+}
+
 void dump_stripes_results(struct wire_get *g, const uint8_t *start, struct dump_rpc *r)
 {
 	if (r->proc != STRIPEPROC_NULL && r->proc <= STRIPEPROC_LIST) {
@@ -158,6 +163,8 @@ void dump_stripes_results(struct wire_get *g, const uint8_t *start, struct dump_
 		dump_must(g, r, stripe_status_name(r->status)[0] != '?', "an unknown status");
 		if (r->status == STRIPE_OK)
 			take_results(g, start, r);
+		else if (r->status == STRIPE_ERR_OLDTERM && tells_term(r->proc))
+			(void)wire_get_u64(g); /* the newest */
 	}
 	dump_end_at(g, start, r);
 }
