@@ -38,7 +38,7 @@ static void must(bool promise)
 static const struct prog_proc *choose(uint8_t n)
 {
 	static const struct prog *const progs[] = { &prog_nfs3, &prog_mount3, &prog_ctl,
-						    &prog_nfsacl, &prog_space, &prog_block, &prog_stripes };
+						    &prog_nfsacl, &prog_space, &prog_block, &prog_stripes, &prog_volumes };
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
 		r->prog = progs[i];

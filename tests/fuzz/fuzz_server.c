@@ -54,7 +54,7 @@
 #define REGION_BYTES 65536u
 #define PATIENCE_NS (10 * NS_PER_S)
 #define MARK_LAST 0x80000000u
-#define FILES 4
+#define FILES 6
 #define FILE_WORD 0xf17e0000u
 #define MARK_WORD 0xf17f0000u
 #define BLOCK_WORD 0xf17d0000u
@@ -94,10 +94,10 @@ struct handle {
 
 static struct rr_fabric *fabric;
 static struct server *server;
-static char dir[64], sock[128], export_path[96];
+static char dir[64], sock[128], export_path[96], names_path[96];
 static struct sockaddr_in tcp_addr;
 static struct peer peers[CONNS + 2];
-static struct handle handles[FILES]; /* the root, a file, a directory, a link */
+static struct handle handles[FILES]; /* the root, a file, a directory, a link; root and file of a volume */
 static bool has_handles, dirty;
 static uint8_t block_handle[BLOCK_BYTES];
 static bool has_block;
@@ -389,13 +389,23 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 	return 0;
 }
 
+static void empty_dir(const char *path)
+{
+	(void)chmod(path, 0777);
+	(void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static void make_files(void)
 {
 	char path[128];
 	int fd;
 
-	(void)chmod(export_path, 0777);
-	(void)nftw(export_path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	empty_dir(export_path);
+	empty_dir(names_path);
+	snprintf(path, sizeof(path), "%s/f", names_path);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	must(fd >= 0);
+	close(fd);
 	snprintf(path, sizeof(path), "%s/f", export_path);
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	must(fd >= 0 && write(fd, "sixteen bytes...", 16) == 16);
@@ -423,19 +433,23 @@ static void take_handle(struct peer *p, unsigned before, struct handle *ret)
 
 static void get_handles(void)
 {
-	static const char *const names[FILES] = { "/fuzz", "f", "d", "l" };
+	static const char *const names[FILES] = { "/fuzz", "f", "d", "l", "/fv", "f" };
 	static const uint32_t mnt[] = { 1, 0, 2, 100005, 3, 1, 1, 20, 0, 0, 0, 0, 0, 0, 0 };
 	static const uint32_t lookup[] = { 1, 0, 2, 100003, 3, 3, 1, 20, 0, 0, 0, 0, 0, 0, 0 };
 	struct peer *p = &peers[CONNS];
+	struct handle *root = NULL;
 
 	if (has_handles)
 		return;
 	dial(p);
 	for (int i = 0; i < FILES; i++) {
+		bool is_root = names[i][0] == '/';
 		unsigned before = p->answers;
 
-		say_words(p, i ? lookup : mnt, ARRAY_SIZE(mnt), i ? &handles[0] : NULL, names[i]);
+		say_words(p, is_root ? mnt : lookup, ARRAY_SIZE(mnt), is_root ? NULL : root, names[i]);
 		take_handle(p, before, &handles[i]);
+		if (is_root)
+			root = &handles[i];
 	}
 	hang_up(p);
 	has_handles = true;
@@ -645,14 +659,26 @@ static void choose_port(void)
 	close(fd);
 }
 
+/* Writes the file @name below dir. */
+static void write_text(const char *name, const char *text)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	must(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static struct conf conf;
-	char why[CONF_WHY_BYTES], spec[160], url[160], tcp[64], volume[96], vol[224];
+	char why[CONF_WHY_BYTES], spec[160], url[160], tcp[64], volume[96], vol[224], names[400];
 	char argv0[] = "leatd", exp[] = "--export", listen[] = "--listen", reactors[] = "--reactors=1",
-	     workers[] = "--workers=2", event[] = "--poll=event", state[96], block[] = "--block";
+	     workers[] = "--workers=2", event[] = "--poll=event", state[96], block[] = "--block", managed[] = "--volume";
 	char *args[] = { argv0, exp,	 spec,	  listen, url,	 listen,
-			 tcp,	reactors, workers, event,	state, block, vol, NULL };
+			 tcp,	reactors, workers, event,	state, block, vol, managed, names, NULL };
 	int fd;
 
 	(void)argc;
@@ -662,6 +688,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	must(mkdtemp(dir));
 	snprintf(export_path, sizeof(export_path), "%s/export", dir);
 	must(!mkdir(export_path, 0777));
+	snprintf(names_path, sizeof(names_path), "%s/names", dir);
+	must(!mkdir(names_path, 0777));
+	write_text("key", "volume = 0000000000000001\nkey = 00112233445566778899aabbccddeeff\n");
+	write_text("map", "volume = 0000000000000001\nversion = 1\n[server 1]\nurl = tcp://a\n[server 2]\nurl = tcp://b\n");
+	snprintf(names, sizeof(names), "fv=%s,key=%s/key,map=%s/map,no_root_squash,insecure,clients=127.0.0.0/8", names_path, dir,
+		 dir);
 	make_files();
 	snprintf(volume, sizeof(volume), "%s/volume", dir);
 	fd = open(volume, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

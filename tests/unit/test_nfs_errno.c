@@ -164,6 +164,9 @@ static void procedures_have_names(void **state)
 	assert_string_equal(nfs3_prog_name(LEAT_SPACE), "SPACE");
 	for (uint32_t i = 0; i < prog_space.nprocs; i++)
 		assert_string_equal(nfs3_proc_name(LEAT_SPACE, i), prog_space.procs[i].name);
+	assert_string_equal(nfs3_prog_name(LEAT_VOLUME), "VOLUME");
+	for (uint32_t i = 0; i < prog_volumes.nprocs; i++)
+		assert_string_equal(nfs3_proc_name(LEAT_VOLUME, i), prog_volumes.procs[i].name);
 	assert_string_equal(nfs3_prog_name(LEAT_BLOCK), "BLOCK");
 	assert_string_equal(nfs3_proc_name(LEAT_BLOCK, BLOCKPROC_FLUSH), "FLUSH");
 	assert_string_equal(nfs3_proc_name(LEAT_BLOCK, BLOCKPROC_EXTENTS), "EXTENTS");
