@@ -64,7 +64,7 @@ int rr_call_init(struct rpcrdma_clnt *c)
 	list_init(&c->sent);
 	list_init(&c->leaving);
 	list_init(&c->free);
-	rr_credit_init(&c->credit, c->attr.credits);
+	rr_credit_init(&c->credit, c->attr.credits, &c->engine->awaited);
 	return hash_init(&c->by_xid, XID_CHAINS);
 }
 
@@ -191,7 +191,7 @@ static bool give_up(struct rr_call *call, int err, const char *why)
 			return false;
 		}
 		if (unsent)
-			c->credit.out--;
+			rr_credit_return(&c->credit);
 		else
 			call->state = RR_CALL_GONE;
 	}
@@ -311,7 +311,7 @@ static int send_one(struct rpcrdma_clnt *c, struct rr_call *call)
 	rc = c->ops->send(c, call);
 	if (rc) {
 		assert(!call->xprt);
-		c->credit.out--;
+		rr_credit_return(&c->credit);
 		c->blocked = rc == -ENOBUFS;
 		return rc;
 	}
@@ -626,6 +626,6 @@ void rr_call_requeue(struct rpcrdma_clnt *c, int err)
 		leave_waiting(c, err);
 	list_splice_tail(&again, &c->waiting);
 	list_splice_tail(&c->waiting, &again);
-	c->credit.out = 0;
+	rr_credit_lost(&c->credit);
 	c->blocked = false;
 }

@@ -85,6 +85,7 @@ static int create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *at
 	if (!e->attr.spin_us)
 		e->attr.spin_us = SPIN_US_DEFAULT;
 	e->spin_ns = e->attr.spin_us * NS_PER_US;
+	e->doze.ns = RR_DOZE_NS;
 	e->yield_after = RR_YIELD_AFTER_MAX;
 	e->deferred_tail = &e->deferred;
 	rr_buf_cache_init(e);

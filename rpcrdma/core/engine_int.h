@@ -166,6 +166,50 @@ static inline void rr_contention_yielded(struct rr_contention *c, uint64_t took_
 	}
 }
 
+#define RR_DOZE_AWAITED 16u           /* replies due */
+#define RR_DOZE_NS (10 * NS_PER_US)
+#define RR_DOZE_MAX_NS (40 * NS_PER_US)
+#define RR_DOZE_TURN_MAX 4095u
+
+struct rr_doze {
+	uint64_t ns;
+	unsigned left; /* number of spins that must not be dozes */
+	unsigned turn; /* basis of the next value of left */
+};
+
+/** rr_doze_is_due - may a thread doze instead of spinning? @awaited: replies due */
+static inline bool rr_doze_is_due(struct rr_doze *d, unsigned awaited)
+{
+	if (awaited < RR_DOZE_AWAITED)
+		return false;
+	d->left -= d->left > 0;
+	return !d->left;
+}
+
+/** rr_doze_ended - learns from a doze
+ * @awaited: replies that were due when it began; @found: those that it brought
+ *
+ * With many replies due, the peer has work, and a thread that spins finds the next reply, and the next: the peer decides
+ * how fast they come. A short sleep finds several at once, in less processor time. It should end when the peer has half
+ * of its work left. If it has little left, or none, the sleep took too long, perhaps because another thread has the CPU:
+ * the next ones are shorter, and become ever rarer.
+ */
+static inline void rr_doze_ended(struct rr_doze *d, unsigned awaited, unsigned found)
+{
+	bool late = 8 * found >= 7 * awaited;
+
+	if (late)
+		d->ns /= 2;
+	else if (8 * found < 5 * awaited)
+		d->ns = MIN(d->ns + d->ns / 4 + NS_PER_US, RR_DOZE_MAX_NS);
+	if (late || 8 * found < awaited) {
+		d->turn = MIN(2 * d->turn + 1, RR_DOZE_TURN_MAX);
+		d->left = d->turn;
+		return;
+	}
+	d->turn /= 2;
+}
+
 #define RR_SPIN_MORE 8u  /* upper bound of the spin time for a device, as a multiple of attr.spin_us */
 #define RR_SPIN_LESS 16u /* lower bound of any other, as a part of it */
 
@@ -237,6 +281,8 @@ struct rpcrdma_engine {
 	uint64_t last_event_ns;
 	uint64_t spin_ns;                /* how long to spin: rr_spin_learnt() */
 	struct rr_contention contention;
+	struct rr_doze doze;
+	uint32_t awaited;                /* replies due, of all requesters: credit.h */
 	bool busy;                       /* had work since last_event_ns, which is only updated when idle */
 	unsigned passes;                 /* since looked_ns was last compared */
 	uint64_t looked_ns;              /* last look at descriptors and timers; 0: the next comparison looks */

@@ -6,7 +6,7 @@
  * Operation:  rpcrdma_engine_wait() repeats the pass of engine.c. It spins while the last event is recent and a queue
  *             pair is worth spinning for, and then sleeps in epoll. It learns from its sleeps how long to spin: longer
  *             while pollers wait for a device, shorter if spinning is in vain. It yields while it spins; when a yield
- *             costs another thread's time slice, it sleeps for a while instead.
+ *             costs another thread's time slice, it sleeps for a while instead. While many replies are due it dozes.
  *
  *             No wakeup is lost: `sleeping` is set before the last check of the inbox and before the queues are
  *             armed. A later push rings the bell, and a later completion makes the queue's descriptor readable.
@@ -19,7 +19,9 @@
  * Errors:     None.
  */
 #include <sched.h>
+#include <time.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/timerfd.h>
 
 #include "base/clock.h"
@@ -117,6 +119,26 @@ static void yield(struct rpcrdma_engine *e, uint64_t now)
 {
 	sched_yield();
 	rr_contention_yielded(&e->contention, clock_now_ns() - now);
+}
+
+/* Sleeps for some microseconds while many replies are due, without the thread's timer slack, which is longer than that.
+ * A real-time thread, which has none, does not doze: it is there for latency.
+ * Return: replies due at its beginning; 0: it has not dozed */
+static unsigned doze(struct rpcrdma_engine *e, uint64_t now)
+{
+	struct timespec at = { .tv_nsec = (long)e->doze.ns };
+	unsigned awaited = e->awaited;
+	int slack;
+
+	if (e->attr.poll != RPCRDMA_POLL_ADAPTIVE || e->pollers || !rr_doze_is_due(&e->doze, awaited))
+		return 0;
+	slack = prctl(PR_GET_TIMERSLACK);
+	if (slack <= 0 || prctl(PR_SET_TIMERSLACK, 1))
+		return 0;
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &at, NULL);
+	prctl(PR_SET_TIMERSLACK, slack);
+	rr_contention_yielded(&e->contention, clock_now_ns() - now);
+	return awaited;
 }
 
 /* ---- visits by other threads while the owner sleeps ---- */
@@ -227,11 +249,14 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 {
 	uint64_t start = 0, now, limit = UINT64_MAX;
 	bool yielded = false, polled, nested = e->running;
-	unsigned spins = 0, visits;
+	unsigned spins = 0, visits, dozed = 0;
 	int ran;
 
 	for (;;) {
 		ran = rpcrdma_engine_poll(e);
+		if (dozed)
+			rr_doze_ended(&e->doze, dozed, (unsigned)ran);
+		dozed = 0;
 		if (yielded)
 			e->yield_after = ran ? MAX(e->yield_after / 2, YIELD_AFTER_MIN)
 					     : MIN(e->yield_after * 2, RR_YIELD_AFTER_MAX);
@@ -256,7 +281,9 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		if (now >= limit)
 			return 0;
 		if (is_worth_spinning(e, now - MAX(e->last_event_ns, start))) {
-			yielded = ++spins % e->yield_after == 0;
+			dozed = doze(e, now);
+			spins++;
+			yielded = !dozed && spins % e->yield_after == 0;
 			if (yielded)
 				yield(e, now);
 			continue;

@@ -20,9 +20,9 @@
 
 #include "credit.h"
 
-void rr_credit_init(struct rr_credit *c, uint32_t wanted)
+void rr_credit_init(struct rr_credit *c, uint32_t wanted, uint32_t *all_out)
 {
-	*c = (struct rr_credit){ .wanted = MAX(wanted, 1u) };
+	*c = (struct rr_credit){ .wanted = MAX(wanted, 1u), .all_out = all_out };
 	rr_credit_connected(c);
 }
 
@@ -33,7 +33,7 @@ void rr_credit_init(struct rr_credit *c, uint32_t wanted)
  */
 void rr_credit_connected(struct rr_credit *c)
 {
-	c->out = 0;
+	rr_credit_lost(c);
 	c->limit = 1;
 	c->low_water = c->wanted;
 }
@@ -50,7 +50,27 @@ bool rr_credit_take(struct rr_credit *c)
 		return false;
 	}
 	c->out++;
+	++*c->all_out;
 	return true;
+}
+
+/** rr_credit_return - ends a call in flight, for which no grant came
+ * @c: of the call's endpoint
+ */
+void rr_credit_return(struct rr_credit *c)
+{
+	assert(c->out > 0);
+	c->out--;
+	--*c->all_out;
+}
+
+/** rr_credit_lost - ends all calls in flight
+ * @c: of an endpoint without a connection
+ */
+void rr_credit_lost(struct rr_credit *c)
+{
+	*c->all_out -= c->out;
+	c->out = 0;
 }
 
 /** rr_credit_replied - ends a call in flight and applies the grant of its reply
@@ -62,8 +82,7 @@ bool rr_credit_take(struct rr_credit *c)
  */
 void rr_credit_replied(struct rr_credit *c, uint32_t granted)
 {
-	assert(c->out > 0);
-	c->out--;
+	rr_credit_return(c);
 	c->limit = MIN(MAX(granted, 1u), c->wanted);
 	c->low_water = MIN(c->low_water, c->limit);
 }

@@ -20,20 +20,28 @@ struct rr_credit {
 	uint32_t wanted;      /* requested in each call; also our own upper bound */
 	uint32_t limit;       /* in force */
 	uint32_t out;         /* calls in flight */
+	uint32_t *all_out;    /* the same, of all requesters of an engine */
 	uint32_t low_water;   /* smallest limit seen since the connect */
 	uint64_t starved;     /* times a call had to wait for a credit */
 };
 
 /** rr_credit_init - initializes without history
  * @wanted: credits to request in each call; 0 counts as 1, because the field must not be 0 on the wire
+ * @all_out: counts the calls in flight of several requesters; must outlive the last one of @c
  */
-void rr_credit_init(struct rr_credit *c, uint32_t wanted);
+void rr_credit_init(struct rr_credit *c, uint32_t wanted, uint32_t *all_out);
 
 /** rr_credit_connected - resets for a new connection: no calls in flight, one credit (protocol.md 2.1) */
 void rr_credit_connected(struct rr_credit *c);
 
 /** rr_credit_take - takes a credit for one more call. Returns false, and counts it in starved, if none is left. */
 bool rr_credit_take(struct rr_credit *c);
+
+/** rr_credit_return - ends a call in flight that was not sent */
+void rr_credit_return(struct rr_credit *c);
+
+/** rr_credit_lost - ends all calls in flight: their connection is gone */
+void rr_credit_lost(struct rr_credit *c);
 
 /** rr_credit_replied - ends a call in flight after its reply or error arrived with grant @granted (0 is
  * treated as 1) */

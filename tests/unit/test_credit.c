@@ -12,6 +12,8 @@
 
 #include "credit.h"
 
+static uint32_t all; /* of all requesters */
+
 static unsigned take_all(struct rr_credit *c)
 {
 	unsigned n = 0;
@@ -21,13 +23,38 @@ static unsigned take_all(struct rr_credit *c)
 	return n;
 }
 
+/* Requesters of one engine share a sum, whatever ends their calls. */
+static void test_all_out(void **state)
+{
+	struct rr_credit a, b;
+
+	(void)state;
+	all = 0;
+	rr_credit_init(&a, 8, &all);
+	rr_credit_init(&b, 8, &all);
+	assert_int_equal(take_all(&a) + take_all(&b), 2);
+	assert_int_equal(all, 2);
+	rr_credit_replied(&a, 4);
+	assert_int_equal(all, 1);
+	assert_int_equal(take_all(&a), 4);
+	assert_int_equal(all, 5);
+	rr_credit_return(&a);
+	assert_int_equal(a.out, 3);
+	assert_int_equal(all, 4);
+	rr_credit_lost(&a);
+	assert_int_equal(a.out, 0);
+	assert_int_equal(all, 1);
+	rr_credit_connected(&b);
+	assert_int_equal(all, 0);
+}
+
 /* checklist 43: one call until the first reply, after the connect and after each reconnect */
 static void test_first_call(void **state)
 {
 	struct rr_credit c;
 
 	(void)state;
-	rr_credit_init(&c, 32);
+	rr_credit_init(&c, 32, &all);
 	for (int connect = 0; connect < 3; connect++) {
 		rr_credit_connected(&c);
 		assert_int_equal(take_all(&c), 1);
@@ -50,7 +77,7 @@ static void test_grants(void **state)
 	struct rr_credit c;
 
 	(void)state;
-	rr_credit_init(&c, 16);
+	rr_credit_init(&c, 16, &all);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		rr_credit_connected(&c);
 		assert_true(rr_credit_take(&c));
@@ -67,7 +94,7 @@ static void test_falling(void **state)
 	struct rr_credit c;
 
 	(void)state;
-	rr_credit_init(&c, 8);
+	rr_credit_init(&c, 8, &all);
 	assert_true(rr_credit_take(&c));
 	rr_credit_replied(&c, 8);
 	assert_int_equal(take_all(&c), 8);
@@ -92,7 +119,7 @@ static void test_wanted_none(void **state)
 	struct rr_credit c;
 
 	(void)state;
-	rr_credit_init(&c, 0);
+	rr_credit_init(&c, 0, &all);
 	assert_int_equal(c.wanted, 1); /* checklist 2: the field is never 0 */
 	assert_int_equal(take_all(&c), 1);
 }
@@ -177,7 +204,7 @@ static void test_promises_are_kept(void **state)
 		struct rr_credit c;
 		struct rr_credit_account a;
 
-		rr_credit_init(&c, 64);
+		rr_credit_init(&c, 64, &all);
 		rr_credit_account_init(&a, posted);
 		for (unsigned step = 0; step < 3000; step++) {
 			uint32_t what, want;
@@ -214,6 +241,7 @@ static void test_promises_are_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_out),
 		cmocka_unit_test(test_first_call), cmocka_unit_test(test_grants),
 		cmocka_unit_test(test_falling),	   cmocka_unit_test(test_wanted_none),
 		cmocka_unit_test(test_grant),

@@ -389,6 +389,62 @@ static void vain_spinning_is_learnt(void **state)
 	assert_int_equal(rr_spin_learnt(usual, usual, false, 0), usual);
 }
 
+/* A doze grows until it brings most of the replies. One that brings almost all, or almost none, makes the next ones rarer. */
+static void dozing_is_learnt(void **state)
+{
+	struct rr_doze doze = { .ns = RR_DOZE_NS };
+
+	(void)state;
+	assert_false(rr_doze_is_due(&doze, RR_DOZE_AWAITED - 1));
+	assert_true(rr_doze_is_due(&doze, RR_DOZE_AWAITED));
+	for (unsigned i = 0; i < 20; i++)
+		rr_doze_ended(&doze, 32, 8);
+	assert_int_equal(doze.ns, RR_DOZE_MAX_NS);
+	assert_true(rr_doze_is_due(&doze, 32));
+	rr_doze_ended(&doze, 32, 20); /* about right */
+	assert_int_equal(doze.ns, RR_DOZE_MAX_NS);
+
+	for (unsigned i = 1; i <= 14; i++) {
+		rr_doze_ended(&doze, 32, 28); /* the peer may have had nothing to do */
+		assert_int_equal(doze.ns, RR_DOZE_MAX_NS >> i);
+		assert_int_equal(doze.left, MIN((1u << i) - 1, RR_DOZE_TURN_MAX));
+	}
+	for (unsigned i = RR_DOZE_TURN_MAX; i > 1; i--)
+		assert_false(rr_doze_is_due(&doze, 32));
+	assert_true(rr_doze_is_due(&doze, 32));
+	rr_doze_ended(&doze, 32, 3); /* replies take long */
+	assert_int_equal(doze.left, RR_DOZE_TURN_MAX);
+	doze.left = 0;
+	for (unsigned i = 0; i < 12; i++)
+		rr_doze_ended(&doze, 32, 4);
+	rr_doze_ended(&doze, 32, 0);
+	assert_int_equal(doze.left, 1);
+}
+
+/* The engine dozes only while it would spin, and many replies are due. */
+static void dozes(void **state)
+{
+	(void)state;
+	assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
+	e->awaited = RR_DOZE_AWAITED;
+	assert_int_equal(rpcrdma_engine_wait(e, 1), 0); /* no queue pair */
+	e->qps = 1;
+	e->awaited = RR_DOZE_AWAITED - 1;
+	assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
+	e->awaited = RR_DOZE_AWAITED;
+	e->attr.poll = RPCRDMA_POLL_BUSY;
+	assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
+	assert_int_equal(e->doze.turn, 0);
+	e->attr.poll = RPCRDMA_POLL_ADAPTIVE;
+	e->attr.spin_us = 1000000;
+	e->spin_ns = NS_PER_S;
+	e->contention.left = 0;
+	assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
+	assert_int_not_equal(e->doze.turn, 0); /* it brought nothing */
+	e->qps = 0;
+	e->awaited = 0;
+}
+
 /* and it is what the engine goes by */
 static void sleeps_teach(void **state)
 {
@@ -705,7 +761,7 @@ int main(void)
 		engine_test(spinning_is_learnt),
 		engine_test(vain_spinning_is_learnt),
 		engine_test(spinning_pays),
-		engine_test(sleeps_teach),
+		engine_test(sleeps_teach), cmocka_unit_test(dozing_is_learnt), engine_test(dozes),
 		engine_test(crowded),
 		engine_test(signals_do_not_end_a_wait),
 		engine_test(visitor_sets_a_timer),
