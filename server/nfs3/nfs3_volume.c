@@ -199,7 +199,7 @@ static void fill_layout(struct req *r, const struct fh_obj *o, const struct file
 	for (uint32_t i = 0; i < l->at.width; i++) {
 		volume_stripe *s = &ok->stripes.stripes_val[i];
 
-		s->server = l->servers[i];
+		h.server = s->server = l->servers[i];
 		h.name.stripe = i;
 		stripe_handle_make(&m->keys, &h, s->handle);
 	}
@@ -248,7 +248,8 @@ static int check_handle(const struct req *r, const struct stripe_handle *h, cons
 	err = volume_layout_read(o, &l);
 	if (err)
 		return err;
-	if (memcmp(h->name.object, l.object, sizeof(l.object)) || h->name.stripe >= l.at.width)
+	if (memcmp(h->name.object, l.object, sizeof(l.object)) || h->name.stripe >= l.at.width ||
+	    h->server != l.servers[h->name.stripe])
 		return -EACCES;
 	return h->epoch == l.epoch ? 0 : -ETIME;
 }

@@ -375,6 +375,7 @@ static void check_handles(const struct got *l, uint32_t rights)
 
 		assert_int_equal(stripe_handle_read(&keys, l->stripes[i].handle, &h), 0);
 		assert_true(h.volume == VOLUME && h.epoch == 1 && h.rights == rights && h.name.stripe == i);
+		assert_int_equal(h.server, l->stripes[i].server);
 		assert_memory_equal(h.name.object, l->ok.object, STRIPE_OBJECT_BYTES);
 		assert_true(h.expiry > now + 500 && h.expiry <= now + 600);
 	}
@@ -599,6 +600,11 @@ static void make_other_stripe(struct stripe_handle *h)
 	h->name.stripe = 3;
 }
 
+static void make_other_server(struct stripe_handle *h)
+{
+	h->server ^= 2;
+}
+
 static void make_other_object(struct stripe_handle *h)
 {
 	h->name.object[15] ^= 1;
@@ -613,6 +619,7 @@ static void reports(void **state)
 		{ make_expired, VOLUME_ERR_OLDEPOCH },	  { make_readable, VOLUME_ERR_ACCES },
 		{ make_newer, VOLUME_ERR_OLDEPOCH },	  { make_foreign, VOLUME_ERR_ACCES },
 		{ make_other_stripe, VOLUME_ERR_ACCES }, { make_other_object, VOLUME_ERR_ACCES },
+		{ make_other_server, VOLUME_ERR_ACCES },
 	};
 	static const struct stripe_keys forged = { .v = { { 1, 2 } }, .n = 1 };
 	char handle[STRIPE_HANDLE_BYTES];
