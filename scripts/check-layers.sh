@@ -52,7 +52,7 @@ all=$(sources include xdr rpcrdma tirpc server client tests)
 # The leat command is a program like any other: of the tree it includes leat.h, base/ and itself.
 own=$(sources client/tools | sed -n 's,.*/\([a-z0-9_]*\)\.h$,\1,p' | paste -sd'|')
 # shellcheck disable=SC2046
-if found=$(grep -nE "$inc\"" $(sources client/tools) | grep -vE "include \"(base/[a-z0-9_]+|leat|leat_admin|leat_block|$own)\.h\""); then
+if found=$(grep -nE "$inc\"" $(sources client/tools) | grep -vE "include \"(base/[a-z0-9_]+|leat|leat_admin|leat_block|leat_volume|$own)\.h\""); then
 	echo "$found" | sed 's,^,layers: the leat command uses leat.h and base/ only: ,'
 	bad=1
 fi

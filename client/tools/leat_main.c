@@ -23,7 +23,7 @@ LOG_DEFINE("leat");
 static const struct tool_cmd *const commands[] = {
 	&cmd_ping, &cmd_ls, &cmd_stat, &cmd_cat, &cmd_cp, &cmd_put, &cmd_get,
 	&cmd_mkdir, &cmd_rm, &cmd_mv, &cmd_ln, &cmd_df, &cmd_bench,
-	&cmd_block, &cmd_dump, &cmd_doctor, &cmd_ctl, &cmd_trace,
+	&cmd_block, &cmd_volume, &cmd_dump, &cmd_doctor, &cmd_ctl, &cmd_trace,
 };
 
 static const struct tool_cmd *find(const char *name)

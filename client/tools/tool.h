@@ -48,7 +48,7 @@ struct tool_cmd {
 /* leat_main.c's table, in the order of `leat help` */
 extern const struct tool_cmd cmd_ping, cmd_ls, cmd_stat, cmd_cat, cmd_cp, cmd_put, cmd_get, cmd_mkdir,
 	cmd_rm, cmd_mv, cmd_ln, cmd_df, cmd_bench, cmd_dump, cmd_doctor,
-	cmd_ctl, cmd_trace, cmd_block;
+	cmd_ctl, cmd_trace, cmd_block, cmd_volume;
 
 /** tool_usage - prints the usage of @c; Return: TOOL_USAGE */
 int tool_usage(const struct tool_cmd *c);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_volume_create.c - what a new volume consists of, and that a failure leaves nothing behind
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "leat_volume.h"
+#include "tests/lib/tmp_dir.h"
+#include "xdr/stripe_key.h"
+#include "xdr/volume_map.h"
+
+static struct tmp_dir dir;
+static char why[512];
+static const char *const urls[] = { "local:///run/s1", "tcp://10.0.0.2", "leat://host:99" };
+
+/* ---- operations that fail ---- */
+
+static unsigned countdown; /* the operation that fails; 0: none */
+
+static bool fails(void)
+{
+	errno = EDQUOT;
+	return countdown && !--countdown;
+}
+
+int __real_mkdirat(int fd, const char *name, mode_t mode);
+int __wrap_mkdirat(int fd, const char *name, mode_t mode);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+ssize_t __real_write(int fd, const void *from, size_t n);
+ssize_t __wrap_write(int fd, const void *from, size_t n);
+FILE *__real_open_memstream(char **ret, size_t *n);
+FILE *__wrap_open_memstream(char **ret, size_t *n);
+
+int __wrap_mkdirat(int fd, const char *name, mode_t mode)
+{
+	return fails() ? -1 : __real_mkdirat(fd, name, mode);
+}
+
+int __wrap_fsync(int fd)
+{
+	return fails() ? -1 : __real_fsync(fd);
+}
+
+ssize_t __wrap_write(int fd, const void *from, size_t n)
+{
+	return fails() ? -1 : __real_write(fd, from, n);
+}
+
+FILE *__wrap_open_memstream(char **ret, size_t *n)
+{
+	return fails() ? NULL : __real_open_memstream(ret, n);
+}
+
+/* ---- parts ---- */
+
+static struct leat_volume_plan a_plan(void)
+{
+	return (struct leat_volume_plan){ .size = sizeof(struct leat_volume_plan), .name = "vol", .servers = urls,
+					  .nservers = ARRAY_SIZE(urls), .clients = "10.0.0.0/8" };
+}
+
+static int create(const struct leat_volume_plan *p, uint64_t *ret)
+{
+	why[0] = '\0';
+	return leat_volume_create(tmp_dir_path(&dir, "v"), p, ret, why, sizeof(why));
+}
+
+static bool is_there(const char *name, mode_t mode)
+{
+	struct stat st;
+
+	return !lstat(tmp_dir_path(&dir, name), &st) && (st.st_mode & 07777) == mode;
+}
+
+static const char *read_file(const char *name)
+{
+	static char text[4096];
+	FILE *f = fopen(tmp_dir_path(&dir, name), "re");
+	size_t n;
+
+	assert_non_null(f);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = '\0';
+	fclose(f);
+	return text;
+}
+
+static void has(const char *name, const char *line)
+{
+	if (!strstr(read_file(name), line))
+		fail_msg("no '%s' in %s:\n%s", line, name, read_file(name));
+}
+
+static void clear(void)
+{
+	char command[300];
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s", tmp_dir_path(&dir, "v"));
+	assert_int_equal(system(command), 0);
+}
+
+/* ---- tests ---- */
+
+static void makes(void **state)
+{
+	struct leat_volume_plan p = a_plan();
+	struct stripe_keys keys;
+	struct volume_map map;
+	uint64_t volume = 0, id = 0;
+	mode_t mask = umask(027);
+
+	(void)state;
+	p.stripe = 65536;
+	p.width = 2;
+	if (create(&p, &volume))
+		fail_msg("%s", why);
+	umask(mask);
+	assert_true(is_there("v/key", 0600) && is_there("v/map", 0644) && is_there("v/names", 0755) &&
+		    is_there("v/stripes-1", 0700) && is_there("v/server-3.conf", 0644));
+	assert_int_equal(access(tmp_dir_path(&dir, "v/stripes-2"), F_OK), -1);
+	assert_int_equal(stripe_key_load(tmp_dir_path(&dir, "v/key"), &id, &keys, why, sizeof(why)), 0);
+	assert_true(volume && id == volume && keys.n == 1 && keys.v[0].k0 != keys.v[0].k1);
+	assert_int_equal(volume_map_parse(read_file("v/map"), strlen(read_file("v/map")), &map, why, sizeof(why)), 0);
+	assert_true(map.volume == volume && map.version == 1 && map.n == 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(map.servers[i].id, i + 1);
+		assert_string_equal(map.servers[i].url, urls[i]);
+	}
+	volume_map_fini(&map);
+	has("v/manager.conf", "\n[volume vol]\n");
+	has("v/manager.conf", "\nstripe = 65536\nwidth = 2\nclients = 10.0.0.0/8\n");
+	has("v/server-1.conf", "\nlisten = local:///run/s1\n");
+	has("v/server-3.conf", "\nlisten = tcp://host:99\n");
+	has("v/server-3.conf", "\nid = 3\n");
+	/* what exists is left as it is */
+	assert_int_equal(create(&p, NULL), -EEXIST);
+	assert_int_equal(stripe_key_load(tmp_dir_path(&dir, "v/key"), &id, &keys, why, sizeof(why)), 0);
+	assert_true(id == volume);
+	clear();
+}
+
+static void refuse(const struct leat_volume_plan *p, const char *reason)
+{
+	assert_int_equal(create(p, NULL), -EINVAL);
+	if (!strstr(why, reason))
+		fail_msg("'%s' instead of '%s'", why, reason);
+	assert_int_equal(access(tmp_dir_path(&dir, "v"), F_OK), -1);
+}
+
+static void refuses(void **state)
+{
+	static const char *const twice[] = { "tcp://a", "tcp://a" }, *const lines[] = { "tcp://a\nstate = out" },
+			  *const none[] = { "http://a" };
+	struct leat_volume_plan p = a_plan();
+
+	(void)state;
+	p.name = "a/b";
+	refuse(&p, "no slash");
+	p.name = "a]";
+	refuse(&p, "no slash");
+	p = a_plan();
+	p.nservers = 0;
+	refuse(&p, "1 to 256 servers");
+	p.nservers = 257;
+	refuse(&p, "1 to 256 servers");
+	p = a_plan();
+	p.width = 4;
+	refuse(&p, "4 stripes on 3 servers");
+	p = a_plan();
+	p.stripe = 3 << 16;
+	refuse(&p, "power of two");
+	p = a_plan();
+	p.clients = NULL;
+	refuse(&p, "which clients");
+	p.clients = "a\n[export /]";
+	refuse(&p, "not a list");
+	p = a_plan();
+	p.listen = "http://a";
+	refuse(&p, "listen");
+	p = a_plan();
+	p.servers = twice;
+	p.nservers = 2;
+	refuse(&p, "servers: ");
+	p.servers = lines;
+	p.nservers = 1;
+	refuse(&p, "not a URL");
+	p.servers = none;
+	refuse(&p, "servers: ");
+	p = a_plan();
+	p.servers = urls;
+	p.nservers = 1; /* local */
+	p.clients = NULL;
+	assert_int_equal(create(&p, NULL), 0);
+	clear();
+}
+
+static void leaves_nothing(void **state)
+{
+	struct leat_volume_plan p = a_plan();
+	unsigned n = 0;
+	int err;
+
+	(void)state;
+	do {
+		countdown = ++n;
+		err = create(&p, NULL);
+		if (countdown)
+			break;
+		assert_true(err == -EDQUOT || err == -ENOMEM);
+		assert_int_equal(access(tmp_dir_path(&dir, "v"), F_OK), -1);
+	} while (n < 1000);
+	assert_int_equal(err, 0);
+	countdown = 0;
+	assert_true(n > 15);
+	clear();
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	tmp_dir_create(&dir);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	tmp_dir_destroy(&dir);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(makes), cmocka_unit_test(refuses), cmocka_unit_test(leaves_nothing) };
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
