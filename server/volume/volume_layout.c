@@ -26,20 +26,40 @@
 
 /* ---- the attribute -------------------------------------------------------------------------- */
 
-/* A server that is not root needs the owner's mode bits for user.* of its own file. They are set only while @fn runs. */
-static ssize_t as_owner(const struct fh_obj *o, ssize_t (*fn)(const struct fh_obj *o, void *bytes, size_t n), void *bytes, size_t n)
+static pthread_mutex_t *lock_of(const struct fh_obj *o)
+{
+	return &o->exp->manager->dir->locks[o->stx.stx_ino % VOLUME_LOCKS];
+}
+
+typedef ssize_t (*attribute_fn)(const struct fh_obj *o, void *bytes, size_t n);
+
+/* The caller has the lock of the inode: else another one could take the mode of this moment for the file's own. */
+static ssize_t with_bits(const struct fh_obj *o, attribute_fn fn, void *bytes, size_t n)
 {
 	char buf[VFS_PROC_PATH];
 	const char *path = vfs_proc_path(o->fd, buf);
-	ssize_t rc = fn(o, bytes, n);
 	struct statx stx;
+	ssize_t rc;
 
-	if (rc != -EACCES || vfs_stat(o->fd, &stx) || stx.stx_uid != geteuid())
-		return rc;
+	if (vfs_stat(o->fd, &stx) || stx.stx_uid != geteuid())
+		return -EACCES;
 	if (chmod(path, (stx.stx_mode & 07777u) | S_IRUSR | S_IWUSR))
 		return -errno;
 	rc = fn(o, bytes, n);
 	(void)chmod(path, stx.stx_mode & 07777u); /* restores the mode; chmod() succeeded above */
+	return rc;
+}
+
+/* A server that is not root needs the owner's mode bits for user.* of its own file. They are set only while @fn runs. */
+static ssize_t as_owner(const struct fh_obj *o, attribute_fn fn, void *bytes, size_t n)
+{
+	ssize_t rc = fn(o, bytes, n);
+
+	if (rc != -EACCES)
+		return rc;
+	pthread_mutex_lock(lock_of(o));
+	rc = with_bits(o, fn, bytes, n);
+	pthread_mutex_unlock(lock_of(o));
 	return rc;
 }
 
@@ -186,7 +206,7 @@ int volume_layout_made(const struct fh_obj *dir, const struct fh_obj *o)
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
-/* Return: 0 or -errno; the caller has the lock of the inode */
+/* Return: 0 or -errno */
 static int raise_size(int fd, uint64_t bytes, const struct creds *cr, uint64_t *ret_bytes)
 {
 	const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
@@ -206,21 +226,32 @@ static int raise_size(int fd, uint64_t bytes, const struct creds *cr, uint64_t *
 	return err;
 }
 
+/* Of two reports of one file the smaller one must not come between the look and the change of the other one. Opening can
+ * change the mode for a moment, as above. */
+static int open_and_raise(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd, uint64_t *ret_bytes)
+{
+	int err = 0;
+
+	pthread_mutex_lock(lock_of(o));
+	*ret_fd = vfs_open_io(o, true);
+	if (*ret_fd < 0)
+		err = *ret_fd;
+	if (!err)
+		err = raise_size(*ret_fd, bytes, cr, ret_bytes);
+	pthread_mutex_unlock(lock_of(o));
+	return err;
+}
+
 int volume_raise(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, uint64_t *ret_bytes)
 {
-	pthread_mutex_t *lock = &o->exp->manager->dir->raise_locks[o->stx.stx_ino % VOLUME_RAISE_LOCKS];
-	int fd, err;
+	int fd = -1, err;
 
 	if (bytes > INT64_MAX)
 		return -EFBIG;
-	fd = vfs_open_io(o, true);
-	if (fd < 0)
-		return fd;
-	pthread_mutex_lock(lock);
-	err = raise_size(fd, bytes, cr, ret_bytes);
-	pthread_mutex_unlock(lock);
+	err = open_and_raise(o, bytes, cr, &fd, ret_bytes);
 	if (!err)
 		err = vfs_sync_fd(o, fd);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return err;
 }

@@ -87,8 +87,8 @@ static void put_dir(struct volume_dir *d)
 		return;
 	if (d->fd >= 0)
 		close(d->fd);
-	for (unsigned i = 0; i < VOLUME_RAISE_LOCKS; i++)
-		pthread_mutex_destroy(&d->raise_locks[i]);
+	for (unsigned i = 0; i < VOLUME_LOCKS; i++)
+		pthread_mutex_destroy(&d->locks[i]);
 	pthread_mutex_destroy(&d->log_lock);
 	free(d);
 }
@@ -104,8 +104,8 @@ static int open_dir(int root_fd, uint64_t volume, struct volume_dir **ret, char 
 	atomic_init(&d->refs, 1);
 	d->fd = -1;
 	d->volume = volume;
-	for (unsigned i = 0; i < VOLUME_RAISE_LOCKS; i++)
-		pthread_mutex_init(&d->raise_locks[i], NULL);
+	for (unsigned i = 0; i < VOLUME_LOCKS; i++)
+		pthread_mutex_init(&d->locks[i], NULL);
 	pthread_mutex_init(&d->log_lock, NULL);
 	d->refusals = d->damages = (struct log_limit)LOG_LIMIT_INIT;
 	err = siphash_key_random(&random);

@@ -21,7 +21,7 @@
 
 struct export_table;
 
-#define VOLUME_RAISE_LOCKS 16u
+#define VOLUME_LOCKS 16u
 
 /* The directory that has the names of a volume. Counted; its last holder unlocks it. */
 struct volume_dir {
@@ -31,7 +31,7 @@ struct volume_dir {
 	uint64_t volume;
 	const char *attribute; /* name of the extended attribute of layouts and defaults */
 	atomic_uint turn;      /* counts new files: they begin at different servers */
-	pthread_mutex_t raise_locks[VOLUME_RAISE_LOCKS]; /* by inode: over a look at the size of a file and its change */
+	pthread_mutex_t locks[VOLUME_LOCKS]; /* by inode: over a look at the size or mode of a file and its change */
 	pthread_mutex_t log_lock; /* over the next */
 	struct log_limit refusals, damages;
 };

@@ -41,6 +41,7 @@ static const char *const exports[] = { "rw,no_root_squash", "rw,no_root_squash",
 
 static struct nfs_peer *peer;
 static const char *options; /* of the volume */
+static bool has_stripes;    /* the server keeps those of server 1, too */
 
 /* ---- what is not durable yet ---- */
 
@@ -107,6 +108,11 @@ static void tune(struct conf *conf)
 	(void)snprintf(arg, sizeof(arg), "e0=%s/e0,key=%s/key,map=%s/map,no_root_squash,%s", dir, dir, dir, options);
 	if (volume_conf_parse(arg, &conf->exports[0], why, sizeof(why)))
 		fail_msg("%s: %s", arg, why);
+	if (!has_stripes)
+		return;
+	(void)snprintf(arg, sizeof(arg), "s=%s/s,key=%s/key,id=1", dir, dir);
+	if (stripes_conf_parse(arg, &conf->stripes[conf->nstripes++], why, sizeof(why)))
+		fail_msg("%s: %s", arg, why);
 }
 
 static void tune_first(struct conf *conf)
@@ -120,6 +126,7 @@ static void tune_first(struct conf *conf)
 static int setup_on(void **state, enum rpcrdma_transport transport)
 {
 	options = "stripe=1M";
+	has_stripes = false;
 	peer = malloc(sizeof(*peer));
 	assert_non_null(peer);
 	nfs_peer_create_tuned(peer, transport, exports, tune_first);
@@ -846,6 +853,63 @@ static void one_manager(void **state)
 	assert_memory_equal(l.ok.object, before.ok.object, STRIPE_OBJECT_BYTES);
 }
 
+/* The largest map is a reply of more than 256 KiB. */
+static void largest_map(void **state)
+{
+	size_t room = 512 << 10, n;
+	char *text = malloc(room), why[512], path[VOLUME_URL_MAX];
+	VOLMAPres res;
+	const VOLMAPresok *ok = &res.VOLMAPres_u.resok;
+
+	(void)state;
+	assert_non_null(text);
+	memset(path, 'p', sizeof(path));
+	n = (size_t)snprintf(text, room, VOLUME_LINE "version = 6\n");
+	for (unsigned i = 1; i <= VOLUME_SERVERS_MAX; i++)
+		n += (size_t)snprintf(text + n, room - n, "[server %u]\nurl = local:///%.*s%03u\n", i, VOLUME_URL_MAX - 12, path, i);
+	write_map(text);
+	assert_int_equal(reload(why), 0);
+	assert_int_equal(get_map(&peer->root, &res), VOLUME_OK);
+	assert_int_equal(ok->servers.servers_len, VOLUME_SERVERS_MAX);
+	assert_int_equal(ok->width, VOLUME_SERVERS_MAX);
+	assert_int_equal(strlen(ok->servers.servers_val[255].url), VOLUME_URL_MAX);
+	assert_non_null(strstr(ok->servers.servers_val[255].url, "p256"));
+	xdr_free((xdrproc_t)xdr_VOLMAPres, (char *)&res);
+	free(text);
+}
+
+/* One leatd may be manager and stripe server. */
+static void both_in_one(void **state)
+{
+	char why[512], data[] = "contents of a stripe";
+	struct iovec iov = { data, sizeof(data) };
+	STRIPEWRITEargs a = { .at.lane = { .instance = 1, .incarnation = 1 }, .sync = TRUE,
+			      .data = { .length = sizeof(data), .iov = &iov, .iovcnt = 1 } };
+	STRIPECHANGEres res = { 0 };
+	struct nfs_fh fh;
+	struct got l;
+	uint64_t bytes;
+
+	(void)state;
+	tmp_dir_mkdir(&peer->dir, "s");
+	has_stripes = true;
+	options = "width=1";
+	write_map(VOLUME_LINE "version = 6\n[server 1]\nurl = tcp://10.0.0.1\n");
+	assert_int_equal(reload(why), 0);
+	create_file("f", &fh);
+	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
+	memcpy(a.at.handle, l.stripes[0].handle, sizeof(a.at.handle));
+	assert_int_equal(nfs_peer_rpc(peer, LEAT_STRIPES, LEAT_STRIPES_V1, STRIPEPROC_WRITE, (xdrproc_t)xdr_STRIPEWRITEargs, &a,
+				      (xdrproc_t)xdr_STRIPECHANGEres, &res, NULL, 0), 0);
+	assert_int_equal(res.status, STRIPE_OK);
+	assert_int_equal(report(&fh, l.stripes[0].handle, sizeof(data), &bytes), VOLUME_OK);
+	assert_int_equal(bytes, sizeof(data));
+	a.at.handle[30] ^= 1;
+	assert_int_equal(nfs_peer_rpc(peer, LEAT_STRIPES, LEAT_STRIPES_V1, STRIPEPROC_WRITE, (xdrproc_t)xdr_STRIPEWRITEargs, &a,
+				      (xdrproc_t)xdr_STRIPECHANGEres, &res, NULL, 0), 0);
+	assert_int_equal(res.status, STRIPE_ERR_BADHANDLE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_local, nfs_peer_teardown)
 
 int main(void)
@@ -856,6 +920,8 @@ int main(void)
 		TEST(copied_and_damaged),    TEST(recycled_inode),	TEST(heals),		    TEST(defaults_of_directories),
 		TEST(reports),		     TEST(reports_set_mtime),	TEST(contents_are_not_here), TEST(sizes_and_names),
 		TEST(reload_is_checked),     TEST(key_changes),		TEST(no_server_is_left),    TEST(one_manager),
+		TEST(largest_map),	     TEST(both_in_one),
+		cmocka_unit_test_setup_teardown(largest_map, setup_tcp, nfs_peer_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
