@@ -10,13 +10,16 @@
  *
  * Files in a volume are read and written with leat.h: a mount finds out by itself that its export is a volume.
  *
- * Growth:    Structures begin with their size, and get members at the end in later releases.
- * Threads:   Any.
- * Errors:    @why gets a text for the administrator, of at most @why_bytes bytes with its NUL.
+ * Growth:    Structures that the library allocates, and those that begin with their size, get members at the end in later
+ *            releases. So lists are lists of pointers.
+ * Threads:   As functions of leat.h.
+ * Errors:    @why gets a text for the administrator, of at most @why_bytes bytes with its NUL. Functions of a mount have
+ *            it in leat_error().
  */
 #ifndef LEAT_VOLUME_H
 #define LEAT_VOLUME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +27,8 @@
 extern "C" {
 #endif
 #pragma GCC visibility push(default)
+
+struct leat;
 
 /* ---- a new volume --------------------------------------------------------------------------- */
 
@@ -56,6 +61,50 @@ struct leat_volume_plan {
  */
 int leat_volume_create(const char *dir, const struct leat_volume_plan *plan, uint64_t *ret_volume, char *why,
 		       size_t why_bytes);
+
+/* ---- its map -------------------------------------------------------------------------------- */
+
+struct leat_volume_server {
+	uint32_t id;
+	bool out;                   /* new files get no stripes there */
+	const char *url;
+};
+
+struct leat_volume_map {
+	uint64_t volume, version;
+	size_t nservers;
+	const struct leat_volume_server *const *servers;
+};
+
+/** leat_volume_map_read - reads the file of a map
+ * @ret: the caller frees it with leat_volume_map_free()
+ *
+ * Return: 0; -EINVAL: it is not a map; -EFBIG, -ENOMEM, -errno of a file operation.
+ */
+int leat_volume_map_read(const char *file, struct leat_volume_map **ret, char *why, size_t why_bytes);
+void leat_volume_map_free(struct leat_volume_map *m); /* NULL is fine */
+
+/* ---- a stripe server ------------------------------------------------------------------------ */
+
+struct leat_volume_info {
+	size_t size;                /* set by the caller: sizeof(struct leat_volume_info) */
+	uint32_t server;            /* its id */
+	uint64_t term;              /* the newest term of a manager that it has obeyed */
+	uint64_t verf;              /* changes when data that was acknowledged, and not committed, may be lost */
+	uint64_t bytes, bytes_free; /* of the file system of its stripes */
+	int64_t skew_ms;            /* its clock minus this machine's; 0: not more than a round trip */
+};
+
+/** leat_volume_ask - asks a stripe server about its stripes of a volume
+ * @m: the server; a mount of its URL with connect_only will do
+ * @key_file: the key of the volume
+ * @server: the id that the map gives it
+ *
+ * Return: 0; -EINVAL: no key file, or impossible size; -EKEYREJECTED: other users may read the key file; -ESTALE: the server
+ * has another key or another id, or its clock differs by more than a minute; -EIO: it has no stripes of the volume;
+ * -EACCES: it does not admit this host; the error of the call.
+ */
+int leat_volume_ask(struct leat *m, const char *key_file, uint32_t server, struct leat_volume_info *ret);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

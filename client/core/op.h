@@ -52,6 +52,7 @@ union lt_op_args {
 	COMMIT3args commit;
 	GETACL3args getacl;
 	SETACL3args setacl;
+	STRIPEINFOargs stripe_info;
 	ALLOCATE3args allocate;
 	SEEK3args seek;
 	BLOCKLISTargs block_list;
@@ -82,6 +83,7 @@ union lt_op_res {
 	COMMIT3res commit;
 	GETACL3res getacl;
 	SETACL3res setacl;
+	STRIPEINFOres stripe_info;
 	ALLOCATE3res allocate;
 	SEEK3res seek;
 	BLOCKLISTres block_list;
@@ -150,6 +152,7 @@ struct lt_op {
 	struct stat *ret_st;
 	struct statvfs *ret_vfs;
 	char *buf;                     /* readlink */
+	void *ret_any;                 /* results of operations of volume_admin/ */
 	size_t cap;
 	const struct lt_leatd_question *question; /* see leatd.h */
 	union lt_leatd_answer *ret_answer;
@@ -197,6 +200,9 @@ int lt_op_submit(struct lt_op *op, lt_op_step first);
  * does not touch @op after it, and does not loop over it.
  */
 void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next);
+
+/** lt_op_call_prog - as lt_op_call(), for a procedure of another program; @p: static */
+void lt_op_call_prog(struct lt_op *op, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p, lt_op_step next);
 
 /** lt_op_call_acl - as lt_op_call(), for NFSACL; lists in results go to op->acl */
 void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# test_cli_volume.sh - leat volume: creates a volume whose leatds start as it says
+# test_cli_volume.sh - leat volume: creates a volume whose leatds start as it says, and asks its servers
 
 set -eu
 . tests/lib/checks.sh
@@ -45,7 +45,38 @@ cmp -s "$work/key" "$work/vol/key" || fail 'the key was replaced'
 printf 'root_squash = no\n' >>"$work/vol/manager.conf"
 start server-1
 start server-2
+second=$pid
 start manager
 ok "$LEAT" ls "local://$work/vol/sock/vol"
+
+# ---- its servers
+volume=$(sed -n 's/^volume = //p' "$work/vol/map")
+ok "$LEAT" volume status --map "$work/vol/map" --key "$work/vol/key"
+has "^volume $volume, version 1 of its map"
+has "^ +1 full .* -?[0-9]+ ms +0 [0-9a-f]{16}  local://$work/s1\$"
+has "^ +2 full .* local://$work/s2\$"
+has '^free: .*; a new file on 2 servers: '
+some() { # PATTERN: the last command prints it, and fails without a message
+	rc=0
+	"$LEAT" volume status --map "$1" --key "$2" >"$work/out" 2>"$work/err" || rc=$?
+	{ [ "$rc" -eq 1 ] && [ ! -s "$work/err" ]; } || fail "status: $rc, $(cat "$work/err")"
+	has "$3"
+}
+sed 's/^key = .*/key = 000102030405060708090a0b0c0d0e0f/' "$work/vol/key" >"$work/other"
+chmod 600 "$work/other"
+some "$work/vol/map" "$work/other" '^ +1 full +failed: .*BADHANDLE: the server has another id, or another key'
+sed "s,$work/s2,$work/vol/sock," "$work/vol/map" >"$work/map"
+some "$work/map" "$work/vol/key" '^ +2 full +failed: .*NOVOLUME: the server has no stripes of this volume'
+has '^free: .*; a new file on 1 server: '
+sed 's/server 1/server 9/' "$work/vol/map" >"$work/map"
+some "$work/map" "$work/vol/key" '^ +9 full +failed: .*BADHANDLE'
+chmod 644 "$work/other"
+some "$work/vol/map" "$work/other" '^ +1 full +failed: .*mode 0600'
+bad 1 'no-map: No such file' "$LEAT" volume status --map "$work/no-map" --key "$work/vol/key"
+bad 2 usage "$LEAT" volume status --map "$work/vol/map"
+kill "$second"
+wait "$second" || :
+some "$work/vol/map" "$work/vol/key" '^ +2 full +failed: '
+has "^ +1 full .* local://$work/s1\$"
 
 echo "$checks checks"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_volume_create.c - what a new volume consists of, and that a failure leaves nothing behind
+ * test_volume_create.c - what a new volume consists of, and that a failure leaves nothing behind; maps in files
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -228,6 +228,30 @@ static void leaves_nothing(void **state)
 	clear();
 }
 
+static void reads_map(void **state)
+{
+	static const char text[] = "volume = 0000000000000009\nversion = 3\n[server 4]\nurl = tcp://a\n"
+				   "[server 2]\nurl = tcp://b\nstate = out\n";
+	struct leat_volume_map *m;
+
+	(void)state;
+	tmp_dir_write(&dir, "map", text);
+	assert_int_equal(leat_volume_map_read(tmp_dir_path(&dir, "map"), &m, why, sizeof(why)), 0);
+	assert_true(m->volume == 9 && m->version == 3 && m->nservers == 2);
+	assert_true(m->servers[0]->id == 4 && !m->servers[0]->out && m->servers[1]->id == 2 && m->servers[1]->out);
+	assert_string_equal(m->servers[0]->url, "tcp://a");
+	assert_string_equal(m->servers[1]->url, "tcp://b");
+	leat_volume_map_free(m);
+	leat_volume_map_free(NULL);
+	assert_int_equal(leat_volume_map_read(tmp_dir_path(&dir, "none"), &m, why, sizeof(why)), -ENOENT);
+	assert_non_null(strstr(why, "/none: No such file"));
+	assert_int_equal(leat_volume_map_read(dir.path, &m, why, sizeof(why)), -EISDIR);
+	assert_int_equal(leat_volume_map_read("/dev/zero", &m, why, sizeof(why)), -EFBIG);
+	tmp_dir_write(&dir, "map", "volume = 9\n");
+	assert_int_equal(leat_volume_map_read(tmp_dir_path(&dir, "map"), &m, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "line 1"));
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -244,7 +268,8 @@ static int tear_down(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(makes), cmocka_unit_test(refuses), cmocka_unit_test(leaves_nothing) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(makes), cmocka_unit_test(refuses), cmocka_unit_test(leaves_nothing),
+					    cmocka_unit_test(reads_map) };
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * volume_cmd.c - leat volume: creates striped volumes
+ * volume_cmd.c - leat volume: its verbs, and create
  *
- * Operation:  The library does it; this prints what to do next.
+ * Operation:  The library creates a volume; this prints what it has written.
  * Memory:     None.
  * Threads:    One.
  * Errors:     Exit status 1 after a message.
@@ -15,8 +15,8 @@
 
 #include "leat_volume.h"
 #include "tool.h"
+#include "volume_cmd.h"
 
-#define WHY_BYTES 512
 #define SERVERS_MAX 256u
 
 /* ---- create ---------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static int create_volume(const char *dir, struct creation *c)
 	const char *urls[SERVERS_MAX];
 	struct leat_volume_plan plan = { .size = sizeof(plan), .servers = urls, .listen = c->listen, .clients = c->clients,
 					 .stripe = c->stripe, .width = c->width };
-	char base[256], why[WHY_BYTES] = "";
+	char base[256], why[VOLUME_WHY_BYTES] = "";
 
 	plan.nservers = split(c->servers, urls);
 	plan.name = c->name ? c->name : tool_base_name(dir, base, sizeof(base));
@@ -124,7 +124,7 @@ static const struct opt create_opts[] = {
 
 static const struct tool_cmd cmd_volume_create = {
 	"volume create", "--servers URL,URL... [OPTION]... DIR", "creates key, map and directories of a volume, and prints configurations",
-	create_run, create_opts, ARRAY_SIZE(create_opts), .mixed = true,
+	create_run, create_opts, ARRAY_SIZE(create_opts), .mixed = true, .also = &cmd_volume_status,
 };
 
 static int volume_run(const struct tool_cmd *self, int argc, char **argv)
@@ -134,14 +134,15 @@ static int volume_run(const struct tool_cmd *self, int argc, char **argv)
 	if (verb)
 		return verb->run(verb, argc - 1, argv + 1);
 	if (argc > 1)
-		log_err("%s: no such verb: create is known", argv[1]);
+		log_err("%s: no such verb: create and status are known", argv[1]);
 	return tool_usage(self);
 }
 
 const struct tool_cmd cmd_volume = {
 	"volume",
-	"create --servers URL,URL... [OPTION]... DIR",
-	"striped volumes: create",
+	"create --servers URL,URL... [OPTION]... DIR\n"
+	"       leat volume status --map FILE --key FILE",
+	"striped volumes: create, ask the stripe servers",
 	.run = volume_run,
 	.also = &cmd_volume_create,
 };

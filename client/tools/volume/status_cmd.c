@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * status_cmd.c - leat volume status: asks each stripe server of a volume, and adds up what they say
+ *
+ * Operation:  One server after the other; each has 10 seconds.
+ * Memory:     The map.
+ * Threads:    One.
+ * Errors:     A server that cannot be reached, or refuses, is a line of the table; then the exit status is 1.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "leat_volume.h"
+#include "tool.h"
+#include "volume_cmd.h"
+
+struct asking {
+	char *map, *key;
+};
+
+/* Of the servers that have replied. */
+struct totals {
+	uint64_t bytes_free;
+	uint64_t least;  /* free bytes of the fullest one that gets new files */
+	unsigned full;   /* servers that get new files */
+	unsigned silent; /* servers without an answer */
+};
+
+static void print_start(const struct leat_volume_server *s)
+{
+	printf("%6" PRIu32 " %-5s ", s->id, s->out ? "out" : "full");
+}
+
+static void print_answer(const struct leat_volume_server *s, const struct leat_volume_info *i)
+{
+	char left[16], size[16];
+
+	print_start(s);
+	printf("%8s %8s %6" PRId64 " ms %6" PRIu64 " %016" PRIx64 "  ", tool_print_size(i->bytes_free, left),
+	       tool_print_size(i->bytes, size), i->skew_ms, i->term, i->verf);
+	tool_put_name(s->url);
+	putchar('\n');
+}
+
+/* @text: of leat_error(), which names the server */
+static void print_silence(const struct leat_volume_server *s, const char *text)
+{
+	print_start(s);
+	printf("failed: ");
+	tool_put_name(text);
+	putchar('\n');
+}
+
+static void add_up(struct totals *t, const struct leat_volume_server *s, const struct leat_volume_info *i)
+{
+	if (__builtin_add_overflow(t->bytes_free, i->bytes_free, &t->bytes_free))
+		t->bytes_free = UINT64_MAX;
+	if (s->out)
+		return;
+	t->least = t->full ? MIN(t->least, i->bytes_free) : i->bytes_free;
+	t->full++;
+}
+
+static void ask_server(const struct asking *a, const struct leat_volume_server *s, struct totals *t)
+{
+	struct leat_volume_info info = { .size = sizeof(info) };
+	struct leat *m = NULL;
+	int rc = tool_mount(s->url, "connect_only=yes&" TOOL_IMPATIENT, &m);
+
+	if (!rc)
+		rc = leat_volume_ask(m, a->key, s->id, &info);
+	if (rc) {
+		print_silence(s, leat_error(m));
+		t->silent++;
+	} else {
+		print_answer(s, &info);
+		add_up(t, s, &info);
+	}
+	tool_umount(m);
+}
+
+static void print_totals(const struct totals *t)
+{
+	uint64_t file;
+	char left[16], most[16];
+
+	if (__builtin_mul_overflow(t->least, t->full, &file))
+		file = UINT64_MAX;
+	printf("free: %s; a new file on %u server%s: %s\n", tool_print_size(t->bytes_free, left), t->full, t->full == 1 ? "" : "s",
+	       tool_print_size(file, most));
+}
+
+static int ask_all(const struct asking *a)
+{
+	struct leat_volume_map *map;
+	struct totals t = { 0 };
+	char why[VOLUME_WHY_BYTES] = "";
+
+	if (leat_volume_map_read(a->map, &map, why, sizeof(why))) {
+		log_err("%s", why);
+		return TOOL_FAILED;
+	}
+	printf("volume %016" PRIx64 ", version %" PRIu64 " of its map\n", map->volume, map->version);
+	printf("server state     free     size  clock      term verifier          URL\n");
+	for (size_t i = 0; i < map->nservers && !tool_interrupted(); i++)
+		ask_server(a, map->servers[i], &t);
+	print_totals(&t);
+	leat_volume_map_free(map);
+	return t.silent ? TOOL_FAILED : TOOL_OK;
+}
+
+static int status_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	struct asking a = { 0 };
+	int rc = TOOL_USAGE;
+
+	if (tool_options(self, argc, argv, &a) < 0 || optind != argc || !a.map || !a.key)
+		rc = tool_usage(self);
+	else
+		rc = ask_all(&a);
+	free(a.map);
+	free(a.key);
+	return rc;
+}
+
+static const struct opt status_opts[] = {
+	{ "map", "FILE", NULL, "the map of the volume", NULL, OPT_TEXT, 0, OPT_AT(struct asking, map) },
+	{ "key", "FILE", NULL, "the key of the volume", NULL, OPT_TEXT, 0, OPT_AT(struct asking, key) },
+};
+
+const struct tool_cmd cmd_volume_status = {
+	"volume status", "--map FILE --key FILE", "asks each stripe server for its state and its room", status_run, status_opts,
+	ARRAY_SIZE(status_opts), .mixed = true,
+};

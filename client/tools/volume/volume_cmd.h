@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_cmd.h - the parts of `leat volume`
+ */
+#ifndef LEAT_TOOL_VOLUME_CMD_H
+#define LEAT_TOOL_VOLUME_CMD_H
+
+#include "tool.h"
+
+#define VOLUME_WHY_BYTES 512
+
+extern const struct tool_cmd cmd_volume_status; /* `leat volume status ...` */
+
+#endif
