@@ -96,6 +96,9 @@ struct rpcrdma_clnt_attr {
 	uint32_t away_ms;              /* 0: 5000 */
 	void *ctx;
 	const struct rpcrdma_lab *lab; /* measurements and tests (rpcrdma_lab.h); NULL: none */
+	const char *shares;            /* servers that trust each other: the clients of an engine that have the same text and
+	                                * settings share registrations, so each of these servers can access memory that is
+	                                * registered for another one. Valid as long as the client; NULL: for the server alone */
 };
 
 #define RPCRDMA_ROOM_HEAD 512u /* bytes of a room in addition to reply_max: the RPC header of the reply */
@@ -238,6 +241,12 @@ int rpcrdma_clnt_call_wait(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
  * Blocks while a server on the same host copies to or from the call's memory; never waits for a disk. If the deadline
  * of a call passes during such a copy, the call is done when the copy has ended; other calls continue. */
 void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
+
+/** rpcrdma_clnt_reconnect - ends the connection, if there is one, and makes the next one
+ * Calls in flight are sent again, except those with no_resend. May be called in done().
+ * @why: as of rpcrdma_clnt_info; copied
+ */
+void rpcrdma_clnt_reconnect(struct rpcrdma_clnt *c, const char *why);
 
 /* State of a client, as printed by `leat ping`; its texts belong to the client. */
 /* How the responder accesses memory of this process */

@@ -222,6 +222,12 @@ void rr_clnt_drop(struct rpcrdma_clnt *c, int err, const char *why)
 	c->ops->disconnect(c, why);
 }
 
+void rpcrdma_clnt_reconnect(struct rpcrdma_clnt *c, const char *why)
+{
+	if (c->state == RPCRDMA_CLNT_UP && !c->dropping && !c->closed)
+		rr_clnt_drop(c, -ECONNABORTED, why);
+}
+
 /* ---- time --------------------------------------------------------------------------------- */
 
 static void check_replies(struct rpcrdma_clnt *c, uint64_t now_ns)

@@ -422,7 +422,7 @@ static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 	if (!rc)
 		fit_credits(c, l->dev);
 	if (!rc)
-		rc = rr_reg_open(c->engine, l->dev, where, &c->attr, &l->reg);
+		rc = rr_reg_open(c->engine, l->dev, c->attr.shares ? c->attr.shares : where, &c->attr, &l->reg);
 	if (!rc)
 		rc = watch_cm(l);
 	l->clnt = c;

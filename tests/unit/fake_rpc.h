@@ -275,6 +275,12 @@ static void fake_fail_next(unsigned i)
 	call->done(call, fake.next_fails);
 }
 
+void rpcrdma_clnt_reconnect(struct rpcrdma_clnt *c, const char *why)
+{
+	(void)c;
+	(void)why;
+}
+
 void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 {
 	(void)c;
