@@ -137,7 +137,7 @@ static void attached(struct lt_op *op, int err)
 			lt_task_explain(&op->task, err, "ATTACH", LT_BLOCK_IMPOSSIBLE);
 		memcpy(b->handle, ok->handle, sizeof(b->handle));
 	}
-	lt_op_free_block(op);
+	lt_op_free_results(op);
 	lt_op_finish(op, err);
 }
 
@@ -345,7 +345,7 @@ static void took_over(struct lt_op *op, int err)
 		memcpy(op->args.block_at.at.handle, op->res.block_attach.BLOCKATTACHres_u.resok.handle,
 		       BLOCK_HANDLE_BYTES);
 	}
-	lt_op_free_block(op);
+	lt_op_free_results(op);
 	if (err)
 		lt_op_finish(op, err);
 	else

@@ -77,7 +77,7 @@ static void replied(struct lt_op *op, int err)
 		if (err < 0)
 			lt_task_explain(&op->task, err, "EXTENTS", "impossible extents");
 	}
-	lt_op_free_block(op);
+	lt_op_free_results(op);
 	if (err < 0)
 		lt_op_finish(op, err);
 	else if (err || v->off == v->end)

@@ -125,7 +125,7 @@ static void info_done(struct lt_op *op, int err)
 		else
 			lt_sized_copy(op->block.ret, &all, sizeof(all));
 	}
-	lt_op_free_block(op);
+	lt_op_free_results(op);
 	lt_op_finish(op, err);
 }
 
@@ -169,7 +169,7 @@ static void fit_done(struct lt_op *op, int err)
 		if (err)
 			lt_task_explain(&op->task, err, "INFO", LT_BLOCK_IMPOSSIBLE);
 	}
-	lt_op_free_block(op);
+	lt_op_free_results(op);
 	if (!err && !lt_block_fits(b, op->block.end, 0)) {
 		err = lt_block_beyond(op->block.changes);
 		lt_task_explain(&op->task, err, NULL, LT_BLOCK_BEYOND);

@@ -30,7 +30,7 @@ static void page_done(struct lt_op *op, int err)
 	struct page *page = op->block.ret;
 
 	if (err) {
-		lt_op_free_block(op);
+		lt_op_free_results(op);
 	} else if (page->proc == BLOCKPROC_LIST) {
 		page->list = op->res.block_list;
 	} else {

@@ -133,9 +133,10 @@ static bool subreq_replied(struct lt_subreq *p)
 	return true;
 }
 
-static void end_io(struct lt_bulk *io)
+static bool end_io(struct lt_bulk *io)
 {
 	(void)io;
+	return false;
 }
 
 static void release_block(void *b)

@@ -15,7 +15,8 @@
  *             A cancelled call fails with -ECANCELED. If it changes something and has been sent, it fails with
  *             -EINPROGRESS: a server cannot be told to forget a call.
  * Memory:     The caller's. Handles in results are decoded into fh_room, so these results need no freeing;
- *             only those of READDIR and READDIRPLUS (dir.c frees them) and of BLOCK (lt_call_free) allocate.
+ *             only those of READDIR and READDIRPLUS (dir.c frees them), BLOCK and VOLUME (lt_call_free)
+ *             allocate.
  * Threads:    The mount's owner. A call on a connection of an additional thread is with that thread from the message
  *             that takes it there until the one that brings it back; its arguments and results do not change meanwhile.
  * Errors:     -errno of nfs_errno.c or of rpcrdma_clnt_call(). If a call cannot be started, its done() runs with
@@ -246,6 +247,20 @@ static bool lane_has_moved(const struct lt_call *c, uint32_t status)
 	       *c->laned.lane.incarnation != atomic_load_explicit(incarnation_of(c), memory_order_relaxed);
 }
 
+void lt_call_retire_lane(const struct lt_call *c)
+{
+	if (*c->laned.lane.incarnation == atomic_load_explicit(incarnation_of(c), memory_order_relaxed))
+		rpcrdma_clnt_reconnect(c->clnt, "a call timed out");
+}
+
+/* The first attempt to connect fails all calls that wait for it; later ones do not. */
+static bool may_connect_later(const struct lt_call *c, int err)
+{
+	if (!c->is_patient || c->rpc.sent || c->cancelled)
+		return false;
+	return err == -ECONNREFUSED || err == -ECONNRESET || err == -EHOSTUNREACH || err == -ENETUNREACH || err == -EPIPE;
+}
+
 struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 {
 	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
@@ -261,6 +276,8 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 	c->has_why = false;
 	if (*err == -ECANCELED && rpc->sent && lt_call_changes(c))
 		*err = -EINPROGRESS;
+	if (unlikely(*err) && may_connect_later(c, *err) && wait_for_jukebox(c))
+		return NULL;
 	if (!has_status(c))
 		return c;
 	if (!*err)
@@ -408,6 +425,7 @@ void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc
 		patience_ms = c->m->timeo_ms;
 	c->delay_ms = 0;
 	c->cancelled = false;
+	c->is_patient = c->server != c->m->server;
 	c->give_up_ns = patience_ms ? lt_handle_now(c->m) + patience_ms * NS_PER_MS : 0;
 	c->rpc.deadline_ms = patience_ms;
 	c->rpc.prog = prog;
@@ -431,6 +449,7 @@ void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res
 		.sinkcnt = sinkcnt,
 		.reply_max = reply_extra,
 	};
+	c->server = c->m->server;
 	c->done = done;
 	lt_call_prog(c, NFS_PROGRAM, NFS_V3, proc, &procs[proc], 0);
 }
@@ -504,6 +523,8 @@ const char *lt_call_name(const struct lt_call *c)
 
 const char *lt_call_cause(const struct lt_call *c)
 {
+	if (c->status == NFS3ERR_NOTSUPP && c->m->volume && c->proc->statuses == &nfs_statuses)
+		return "NFS3ERR_NOTSUPP: not yet possible for files of a striped volume";
 	if (c->status)
 		return c->has_why ? c->why : c->proc->statuses->name(c->status);
 	return c->rpc.why ? c->rpc.why : "";

@@ -18,6 +18,7 @@
 #include "rpcrdma.h"
 #include "space.h"
 #include "stripes.h"
+#include "volumes.h"
 
 struct leat;
 
@@ -118,6 +119,7 @@ struct lt_call {
 	char why[136];                   /* copy of rpc.why, which belongs to that thread, which writes it; or a text of our own */
 	bool has_why;                    /* why explains the status */
 	struct lt_call_ask *ask;         /* with BLOCK: the call has failed, and asks for the holder; or NULL */
+	bool is_patient;                 /* a failure to connect is not the end before give_up_ns */
 	bool cancelled;                  /* by lt_call_cancel(): there is no further attempt */
 	bool cancelling, replied;        /* cancel_msg has yet to come back; msg has come back */
 	bool waits;                      /* for the timer */
@@ -170,7 +172,30 @@ void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t
 void lt_call_start_block(struct lt_call *c, uint32_t proc, const void *args, block_lane *lane, void *res,
 			 const struct iovec *sink, int sinkcnt, lt_call_done done);
 
-/** lt_call_free - frees what the results of the last call refer to, also after a failure. Needed for BLOCK only. */
+/** lt_call_start_stripes - starts READ, WRITE or COMMIT of STRIPES; otherwise as lt_call_start()
+ * @server: which has the stripe
+ * @lane: in @args; as for lt_call_start_block()
+ * @patience_ms: the call fails with -ETIMEDOUT or -EAGAIN after that; not 0
+ *
+ * After -ETIMEDOUT of a call that was sent, the server may still execute it: lt_call_retire_lane() comes before the next
+ * call of its lane.
+ */
+void lt_call_start_stripes(struct lt_call *c, struct lt_server *server, uint32_t proc, const void *args, stripe_lane *lane,
+			   void *res, const struct iovec *sink, int sinkcnt, uint32_t patience_ms, lt_call_done done);
+
+/** lt_call_start_volume - starts a call of VOLUME to the mount's server, the manager; otherwise as lt_call_start()
+ *
+ * The codec allocates lists of the results: lt_call_free() frees them.
+ */
+void lt_call_start_volume(struct lt_call *c, uint32_t proc, const void *args, void *res, lt_call_done done);
+
+/** lt_call_retire_lane - closes the connection of a call that timed out after it was sent, unless that has been replaced
+ *
+ * Other calls in flight there are sent again over the next one. The server lets those end first that had begun.
+ */
+void lt_call_retire_lane(const struct lt_call *c);
+
+/** lt_call_free - frees what the results of the last call refer to, also after a failure. For BLOCK and VOLUME. */
 void lt_call_free(struct lt_call *c);
 
 /** lt_call_encode_laned - the lt_proc.encode of procedures with lanes: sets the lane and encodes the arguments */

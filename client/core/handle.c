@@ -35,7 +35,8 @@ static void attach_mount(void *of, void *arg)
 	struct leat *m = of;
 	struct attach *a = arg;
 
-	a->err = lt_server_get(m->session, &m->url, a->named, m->away != NULL, &m->server);
+	a->err = lt_server_get(m->session, &m->url, a->named, m->away ? LT_SERVER_WATCHED : LT_SERVER_PLAIN,
+			       &m->server);
 	if (a->err)
 		return;
 	list_add_tail(&m->server->mounts, &m->link);
@@ -81,6 +82,7 @@ int lt_handle_create(struct leat_session *s, const struct lt_url *url, const str
 	}
 	list_init(&m->link);
 	list_init(&m->files);
+	list_init(&m->grown);
 	list_init(&m->opening);
 	list_init(&m->removed);
 	list_init(&m->tasks);

@@ -19,6 +19,7 @@
 
 struct lt_cache;
 struct lt_mount_ref;
+struct lt_volume;
 struct lt_wait;
 
 /* The counters of a mount itself; leat_stats() adds those of librpcrdma. */
@@ -66,6 +67,8 @@ struct leat {
 	atomic_bool ending;                /* leat_umount_within() has cancelled: nothing more can be started */
 	struct lt_wait *drain;             /* waits until there are no tasks; NULL: no one waits */
 	struct list files;
+	struct lt_volume *volume;          /* NULL: not a striped volume */
+	struct list grown;                 /* struct lt_grown */
 	struct list opening, removed;      /* see removed.h, also for the next five */
 	bool hides;                        /* has hidden a name at least once */
 	bool touches;                      /* touch_timer is armed */

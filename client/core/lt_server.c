@@ -18,6 +18,7 @@
 
 #include "handle.h"
 #include "lt_server.h"
+#include "rpcrdma_lab.h"
 #include "sync.h"
 
 /* Adds the first of the process's groups; AUTH_SYS limits their number. getgroups() returns all groups or none. */
@@ -63,7 +64,7 @@ static bool same_settings(const struct lt_url *a, const struct lt_url *b)
 	       a->fast_write_bytes == b->fast_write_bytes && a->bounce_bytes == b->bounce_bytes &&
 	       a->no_bounce == b->no_bounce && a->reg_entries == b->reg_entries && a->reg_bytes == b->reg_bytes &&
 	       a->dirty_watermark == b->dirty_watermark && a->socket_uid == b->socket_uid &&
-	       !strcmp(a->registration, b->registration) && !strcmp(a->monitor, b->monitor);
+	       !strcmp(a->shares, b->shares) && !strcmp(a->registration, b->registration) && !strcmp(a->monitor, b->monitor);
 }
 
 /* The process may have changed its user since the connection was made. */
@@ -73,7 +74,7 @@ static bool same_identity(const struct rpcrdma_cred *a, const struct rpcrdma_cre
 	       !memcmp(a->gids, b->gids, a->ngids * sizeof(a->gids[0]));
 }
 
-int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct rpcrdma_addr *named, bool watched,
+int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct rpcrdma_addr *named, enum lt_server_kind kind,
 		  struct lt_server **ret)
 {
 	struct rpcrdma_cred cred = { 0 };
@@ -84,7 +85,7 @@ int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct r
 		return rc;
 	list_for_each(node, &s->servers) {
 		srv = list_entry(node, struct lt_server, link);
-		if (same_address(&srv->named, named) && same_settings(&srv->url, u) && srv->watched == watched &&
+		if (same_address(&srv->named, named) && same_settings(&srv->url, u) && srv->kind == kind &&
 		    same_identity(&srv->cred, &cred)) {
 			srv->refs++;
 			*ret = srv;
@@ -103,7 +104,7 @@ int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct r
 	srv->url = *u;
 	srv->named = srv->addr = *named;
 	srv->cred = cred;
-	srv->watched = watched;
+	srv->kind = kind;
 	list_init(&srv->link);
 	list_init(&srv->mounts);
 	for (size_t i = 0; i < ARRAY_SIZE(srv->watch); i++)
@@ -196,7 +197,7 @@ static void open_conn(void *of, void *arg)
 	o->attr.state = on_state;
 	o->attr.ctx = watch;
 	/* the mounts may be told on the session's thread only */
-	if (s->watched && o->engine == s->session->engine)
+	if (s->kind == LT_SERVER_WATCHED && o->engine == s->session->engine)
 		o->attr.away = on_away;
 	o->err = rpcrdma_clnt_open(o->engine, &o->attr, o->ret);
 	if (!o->err)
@@ -217,6 +218,38 @@ int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_cln
 	int rc = lt_sync_run_at(s->session, o.engine, open_conn, s, &o);
 
 	return rc ? rc : o.err;
+}
+
+int lt_server_dial(struct lt_server *s, unsigned index, const struct rpcrdma_addr *addr, uint32_t connect_ms,
+		   struct rpcrdma_clnt **ret)
+{
+	const struct rpcrdma_lab lab = {
+		/* a TCP connection has no modes: it may serve only for discovery or for MOUNT */
+		.modes = addr->transport == RPCRDMA_TCP ? 0 : s->url.modes,
+		.fast_write_bytes = s->url.fast_write_bytes,
+	};
+	const struct rpcrdma_clnt_attr attr = {
+		.addr = *addr,
+		.lab = &lab,
+		.cred = s->cred,
+		.inline_bytes = s->url.inline_bytes,
+		.credits = s->url.credits,
+		.timeout_ms = s->url.timeo_ms,
+		.connect_ms = connect_ms,
+		.registration = s->url.registration[0] ? s->url.registration : NULL,
+		.monitor = s->url.monitor[0] ? s->url.monitor : NULL,
+		.bounce_bytes = s->url.bounce_bytes,
+		.no_bounce = s->url.no_bounce,
+		.reg_entries = s->url.reg_entries,
+		.reg_bytes = (size_t)s->url.reg_bytes,
+		.dirty_watermark = s->url.dirty_watermark,
+		/* the user chose the path of a local:// URL; that of leat:// came from a server */
+		.check_socket = s->url.scheme == LT_SCHEME_LEAT,
+		.socket_uid = s->url.socket_uid,
+		.shares = s->url.shares[0] ? s->url.shares : NULL,
+	};
+
+	return lt_server_open(s, index, &attr, ret);
 }
 
 static void close_conn(void *of, void *arg)

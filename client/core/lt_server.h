@@ -23,6 +23,13 @@ struct lt_watch {
 
 #define LT_CONN_OTHER LT_CONNS_MAX /* index of a connection to another service of the server: MOUNT, rpcbind */
 
+/* Only mounts of the same kind share a server. */
+enum lt_server_kind {
+	LT_SERVER_PLAIN,
+	LT_SERVER_WATCHED, /* its mounts want to know when it does not reply: leat_opts.away */
+	LT_SERVER_STRIPES, /* keeps stripes for volumes, connects on first use: is_leatd and instance are not known */
+};
+
 struct lt_server {
 	struct list link;                  /* in session->servers, once it is connected */
 	struct leat_session *session;
@@ -42,7 +49,7 @@ struct lt_server {
 	bool is_leatd;
 	uint8_t instance[16];
 	uint64_t lane_instance;            /* random: block_lane.instance and stripe_lane.instance of its calls */
-	bool watched;                      /* its mounts want to know when it does not reply: leat_opts.away */
+	enum lt_server_kind kind;
 
 	/* Counts the connections made as clnt[i]. Written by the thread of the connection, before the first call on a new
 	 * connection is encoded. */
@@ -57,13 +64,12 @@ struct lt_server {
 
 /** lt_server_get - finds the connected server of @s that serves @u, or creates one without connections
  * @named: its address as the URL names it
- * @watched: the mount has leat_opts.away
  *
  * A server is shared if its address and all settings of its connections are equal.
  *
  * Return: 0 or -ENOMEM; drop the reference with lt_server_put().
  */
-must_check int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct rpcrdma_addr *named, bool watched,
+must_check int lt_server_get(struct leat_session *s, const struct lt_url *u, const struct rpcrdma_addr *named, enum lt_server_kind kind,
 			     struct lt_server **ret);
 
 /** lt_server_share - lets later mounts of the session find @s, which is connected */
@@ -79,6 +85,12 @@ struct rpcrdma_engine *lt_server_engine(const struct lt_server *s, unsigned inde
  * @attr: lt_server_open() sets `state`, `away` and their context
  */
 must_check int lt_server_open(struct lt_server *s, unsigned index, const struct rpcrdma_clnt_attr *attr,
+			      struct rpcrdma_clnt **ret);
+
+/** lt_server_dial - as lt_server_open(), with the settings of the server's URL; returns before it is connected
+ * @connect_ms: limit of an attempt to connect
+ */
+must_check int lt_server_dial(struct lt_server *s, unsigned index, const struct rpcrdma_addr *addr, uint32_t connect_ms,
 			      struct rpcrdma_clnt **ret);
 
 /** lt_server_close - rpcrdma_clnt_destroy() on the thread of its engine; the connection is silent no more */

@@ -54,9 +54,17 @@ static int copy_path(const char *path, char **ret)
 	return 0;
 }
 
+void lt_op_stop(struct lt_op *op)
+{
+	if (op->stop_others)
+		op->stop_others(op);
+	else
+		lt_call_cancel(&op->call);
+}
+
 static void stop_op(struct lt_task *t)
 {
-	lt_call_cancel(&container_of(t, struct lt_op, task)->call);
+	lt_op_stop(container_of(t, struct lt_op, task));
 }
 
 static void start_op(struct lt_task *t)
@@ -178,12 +186,19 @@ void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next)
 
 void lt_op_call_block(struct lt_op *op, uint32_t proc, block_lane *lane, lt_op_step next)
 {
-	memset(&op->res, 0, sizeof(op->res)); /* lt_op_free_block() follows even if a cancel prevents the call */
+	memset(&op->res, 0, sizeof(op->res)); /* lt_op_free_results() follows even if a cancel prevents the call */
 	if (may_call(op, next))
 		lt_call_start_block(&op->call, proc, &op->args, lane, &op->res, NULL, 0, call_done);
 }
 
-void lt_op_free_block(struct lt_op *op)
+void lt_op_call_volume(struct lt_op *op, uint32_t proc, lt_op_step next)
+{
+	memset(&op->res, 0, sizeof(op->res)); /* as above */
+	if (may_call(op, next))
+		lt_call_start_volume(&op->call, proc, &op->args, &op->res, call_done);
+}
+
+void lt_op_free_results(struct lt_op *op)
 {
 	if (op->call.proc)
 		lt_call_free(&op->call);

@@ -26,6 +26,8 @@ struct leat_file;
 struct leat_dir;
 struct leat_block;
 struct lt_removed;
+struct lt_stripe_sync;
+struct lt_striped;
 struct lt_leatd_question;
 union lt_leatd_answer;
 
@@ -61,6 +63,9 @@ union lt_op_args {
 	BLOCKATargs block_at;
 	BLOCKRANGEargs block_range;
 	BLOCKZEROargs block_zero;
+	VOLMAPargs volume_map;
+	VOLLAYOUTargs volume_layout;
+	VOLREPORTargs volume_report;
 };
 
 union lt_op_res {
@@ -92,6 +97,9 @@ union lt_op_res {
 	BLOCKDETACHres block_detach;
 	BLOCKCHANGEres block_change;
 	BLOCKEXTENTSres block_extents;
+	VOLMAPres volume_map;
+	VOLLAYOUTres volume_layout;
+	VOLREPORTres volume_report;
 };
 
 enum lt_walk_mode {
@@ -171,6 +179,9 @@ struct lt_op {
 	struct lt_op_volume block;
 	struct lt_fh fh2;              /* rename: directory of the old name; link: the file */
 	char name2[LT_NAME_MAX + 1];
+	void (*stop_others)(struct lt_op *op); /* cancels calls in flight other than op->call; NULL: there are none */
+	struct lt_striped *striped;    /* of a report, fsync or close: see striped.h */
+	struct lt_stripe_sync *sync;   /* calls to several stripe servers: striped_sync.c */
 	struct lt_removed *removed;    /* hidden name of a file that is open; see removed.h. The operation owns it */
 	struct list opening;           /* in m->opening, if is_opening */
 	bool is_opening;
@@ -195,6 +206,9 @@ void lt_op_free(struct lt_op *op);
  */
 int lt_op_submit(struct lt_op *op, lt_op_step first);
 
+/** lt_op_stop - cancels what the operation has in flight: the usual lt_task.stop */
+void lt_op_stop(struct lt_op *op);
+
 /** lt_op_call - makes the NFS call @proc with op->args; results go to op->res
  * If the operation has been cancelled, it makes no call, and next(op, -ECANCELED) runs before it returns. So a step
  * does not touch @op after it, and does not loop over it.
@@ -215,12 +229,15 @@ void lt_op_call_ctl(struct lt_op *op, uint32_t proc, bool changes, xdrproc_t dec
 void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next);
 
 /** lt_op_call_block - as lt_op_call(), for BLOCK of a leatd; @lane as for lt_call_start_block()
- * The next step calls lt_op_free_block() when it has used the results.
+ * The next step calls lt_op_free_results() when it has used the results.
  */
 void lt_op_call_block(struct lt_op *op, uint32_t proc, block_lane *lane, lt_op_step next);
 
-/** lt_op_free_block - frees what the results of the last call refer to; also if there was no call */
-void lt_op_free_block(struct lt_op *op);
+/** lt_op_call_volume - as lt_op_call(), for VOLUME of the manager of a striped volume; lt_op_free_results() follows */
+void lt_op_call_volume(struct lt_op *op, uint32_t proc, lt_op_step next);
+
+/** lt_op_free_results - frees what the results of the last call refer to; also if there was no call. For BLOCK and VOLUME */
+void lt_op_free_results(struct lt_op *op);
 
 /** lt_op_call_dir - as lt_op_call(), for READDIR and READDIRPLUS with at most @reply_bytes of results */
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next);

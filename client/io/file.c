@@ -3,7 +3,8 @@
  *
  * file.c - open files: unstable writes, fsync, close, and calls by handle
  *
- * Operation:  Writes are UNSTABLE (FILE_SYNC or DATA_SYNC for O_SYNC and O_DSYNC): the server may keep the
+ * Operation:  For files of a striped volume see striped_io.c and striped_sync.c. For others:
+ *             Writes are UNSTABLE (FILE_SYNC or DATA_SYNC for O_SYNC and O_DSYNC): the server may keep the
  *             data in memory. Each reply carries the server's write verifier. It changes when the server
  *             may have lost such data (RFC 1813 section 4.8). fsync and close send COMMIT and compare the
  *             verifiers. The library keeps no copy of written data, so it cannot write again after a loss.
@@ -26,6 +27,7 @@
 #include "op.h"
 #include "readahead.h"
 #include "removed.h"
+#include "striped_io.h"
 #include "sync.h"
 
 static void go_on_closing(struct rpcrdma_msg *msg);
@@ -87,20 +89,27 @@ static int judge_commit(struct lt_op *op, int err)
 	return f->lost ? explain_loss(op) : 0;
 }
 
-static void fsync_done(struct lt_op *op, int err)
+static void fsync_end(struct lt_op *op, int err)
 {
 	struct leat_file *f = op->task.file;
 
-	err = judge_commit(op, err);
 	lt_op_finish(op, err);
 	lt_file_release(f);
+}
+
+static void fsync_done(struct lt_op *op, int err)
+{
+	fsync_end(op, judge_commit(op, err));
 }
 
 static void fsync_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
 	lt_file_hold(op->task.file);
-	start_commit(op, fsync_done);
+	if (op->task.m->volume)
+		lt_striped_commit(op, fsync_end);
+	else
+		start_commit(op, fsync_done);
 }
 
 static void fsync_nothing(struct lt_op *op, int err)
@@ -138,6 +147,7 @@ static void free_file(struct leat_file *f)
 {
 	list_del(&f->link);
 	lt_readahead_destroy(f);
+	lt_striped_close(f);
 	pthread_mutex_destroy(&f->pos_lock);
 	free(f->path);
 	free(f);
@@ -170,7 +180,9 @@ static void close_idle(struct lt_op *op)
 {
 	struct leat_file *f = op->task.file;
 
-	if (f->has_unstable)
+	if (f->m->volume)
+		lt_striped_commit(op, close_finish);
+	else if (f->has_unstable)
 		start_commit(op, close_committed);
 	else
 		close_finish(op, f->lost ? explain_loss(op) : 0);
@@ -204,7 +216,7 @@ static void stop_close(struct lt_task *t)
 	if (op->task.file && op->task.file->close_op == op)
 		(void)lt_task_cancel(t->m, lt_task_is_of_file, op->task.file);
 	else
-		lt_call_cancel(&op->call);
+		lt_op_stop(op);
 }
 
 /* The file must not be used again, whatever the outcome. */
@@ -289,7 +301,7 @@ static void fstat_done(struct lt_op *op, int err)
 	struct leat_file *f = op->task.file;
 
 	if (!err)
-		lt_attr_stat(&op->walk.attr, f->m->rsize, op->ret_st);
+		lt_attr_stat_of(f->m, &op->walk.fh, &op->walk.attr, op->ret_st);
 	lt_op_finish(op, err);
 	lt_file_release(f);
 }

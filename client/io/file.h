@@ -15,6 +15,8 @@
 
 struct lt_readahead;
 struct lt_op;
+struct lt_striped;
+struct lt_verfs;
 
 struct leat_file {
 	/* constant while open */
@@ -33,6 +35,8 @@ struct leat_file {
 	bool lost;                  /* the server lost written data; never cleared */
 	char verf[NFS3_WRITEVERFSIZE];
 	uint64_t unstable_seq;      /* counts unstable writes */
+	struct lt_striped *striped; /* of a striped volume, from the first use on */
+	struct lt_verfs *verfs;     /* ... of each stripe, from the first unstable write on */
 	struct lt_readahead *readahead;
 	uint64_t sequential_pos;    /* offset at which the last leat_read() ended */
 

@@ -17,10 +17,15 @@
 #include "handle.h"
 #include "op.h"
 #include "readahead.h"
+#include "striped_io.h"
 #include "sync.h"
 
 static int server_has_it(const struct leat_file *f)
 {
+	if (f->m->volume) {
+		lt_handle_tell(f->m, f->path, NULL, "space of a file", -EOPNOTSUPP, LT_STRIPED_NOT_YET);
+		return -EOPNOTSUPP;
+	}
 	return f->m->server->is_leatd ? 0 : -EOPNOTSUPP;
 }
 

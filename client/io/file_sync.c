@@ -16,6 +16,7 @@
 
 #include "file.h"
 #include "readahead.h"
+#include "striped_io.h"
 #include "sync.h"
 
 int leat_open(struct leat *m, const char *path, int flags, mode_t mode, struct leat_file **ret)
@@ -112,6 +113,10 @@ static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
 {
 	ssize_t n;
 
+	if (f->flags & O_APPEND && f->m->volume) {
+		lt_handle_tell(f->m, f->path, NULL, "append", -EOPNOTSUPP, LT_STRIPED_NOT_YET);
+		return -EOPNOTSUPP;
+	}
 	if (f->flags & O_APPEND) {
 		int rc = ask_size(f, &f->pos);
 

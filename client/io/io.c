@@ -18,6 +18,7 @@
 #include "handle.h"
 #include "io.h"
 #include "readahead.h"
+#include "striped_io.h"
 
 /* Iovecs per call: no more segments than every peer must accept. */
 #define PARTS 16
@@ -29,10 +30,11 @@ static void begin_io(struct lt_bulk *io)
 		lt_readahead_drop(io->object);
 }
 
-static void end_io(struct lt_bulk *io)
+static bool end_io(struct lt_bulk *io)
 {
 	if (io->write)
 		lt_readahead_drop(io->object); /* data read in the meantime may predate the write */
+	return false;
 }
 
 static void release_file(void *f)
@@ -184,11 +186,15 @@ static int submit_io(struct leat_file *f, bool write, bool internal, const struc
 	io->task.internal = internal;
 	io->task.path = f->path;
 	io->task.file = f;
-	io->ops = &file_ops;
+	io->ops = m->volume ? &lt_striped_ops : &file_ops;
 	io->object = f;
 	io->write = write;
 	io->how = stability(f);
 	io->unit = write ? m->wsize : m->rsize;
+	if (m->volume) {
+		io->unit = STRIPE_IO_MAX;
+		io->budget = &m->volume->budget;
+	}
 	io->grain = 1;
 	io->off = off;
 	io->size = size;

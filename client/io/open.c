@@ -98,7 +98,7 @@ static void open_return(struct lt_op *op, int err)
 	if (node)
 		*op->ret_node = node;
 	if (op->ret_st)
-		lt_attr_stat(&op->walk.attr, f->m->rsize, op->ret_st);
+		lt_attr_stat_of(f->m, &op->walk.fh, &op->walk.attr, op->ret_st);
 	open_end(op, 0);
 }
 

@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 
 #include "attr.h"
+#include "grown.h"
 #include "base/clock.h"
 #include "base/util.h"
 
@@ -57,6 +58,16 @@ void lt_attr_stat(const fattr3 *a, uint32_t blksize, struct stat *ret)
 	ret->st_atim = time_from(&a->atime);
 	ret->st_mtim = time_from(&a->mtime);
 	ret->st_ctim = time_from(&a->ctime);
+}
+
+void lt_attr_stat_of(const struct leat *m, const struct lt_fh *fh, const fattr3 *a, struct stat *ret)
+{
+	lt_attr_stat(a, m->rsize, ret);
+	if (!m->volume || a->type != NF3REG)
+		return;
+	if (fh)
+		ret->st_size = (off_t)lt_grown_size(m, fh, (uint64_t)ret->st_size);
+	ret->st_blocks = (blkcnt_t)(ret->st_size / 512 + (ret->st_size % 512 != 0));
 }
 
 void lt_attr_statvfs(const FSSTAT3resok *fs, uint32_t name_max, struct statvfs *ret)

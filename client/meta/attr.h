@@ -11,12 +11,18 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#include "leat.h"
+#include "handle.h"
 #include "nfs3.h"
 
 /** lt_attr_stat - fattr3 to struct stat; total: invalid values from a server become harmless ones
  * @blksize: preferred I/O size, for st_blksize */
 void lt_attr_stat(const fattr3 *a, uint32_t blksize, struct stat *ret);
+
+/** lt_attr_stat_of - lt_attr_stat() of the object @fh of a mount
+ * In a striped volume, files have the size that this client has written, too; the manager's blocks say nothing.
+ * @fh: NULL: not known
+ */
+void lt_attr_stat_of(const struct leat *m, const struct lt_fh *fh, const fattr3 *a, struct stat *ret);
 
 /** lt_attr_statvfs - FSSTAT results to struct statvfs */
 void lt_attr_statvfs(const FSSTAT3resok *fs, uint32_t name_max, struct statvfs *ret);

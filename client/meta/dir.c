@@ -101,7 +101,18 @@ static void *grow(void *mem, size_t *room, size_t need, size_t bytes)
 	return p;
 }
 
-static int add_entry(struct lt_op *op, uint64_t ino, const char *name, uint64_t cookie, const post_op_attr *attr)
+static void take_stat(const struct leat *m, const entryplus3 *plus, struct stat *ret)
+{
+	const post_op_fh3 *fh = &plus->name_handle;
+	struct lt_fh copy;
+
+	if (fh->handle_follows)
+		lt_fh_take(&copy, &fh->post_op_fh3_u.handle);
+	lt_attr_stat_of(m, fh->handle_follows ? &copy : NULL, &plus->name_attributes.post_op_attr_u.attributes, ret);
+}
+
+/* @plus: the same entry, with attributes, or NULL */
+static int add_entry(struct lt_op *op, uint64_t ino, const char *name, uint64_t cookie, const entryplus3 *plus)
 {
 	struct leat_dir *d = op->dir;
 	size_t len = strlen(name) + 1;
@@ -124,9 +135,9 @@ static int add_entry(struct lt_op *op, uint64_t ino, const char *name, uint64_t 
 	e->name = (const char *)(uintptr_t)d->names_len; /* an offset until name_entries() */
 	e->ino = ino;
 	e->cookie = cookie;
-	e->has_stat = attr && attr->attributes_follow;
+	e->has_stat = plus && plus->name_attributes.attributes_follow;
 	if (e->has_stat)
-		lt_attr_stat(&attr->post_op_attr_u.attributes, op->task.m->rsize, &e->st);
+		take_stat(op->task.m, plus, &e->st);
 	d->names_len += len;
 	d->next = cookie;
 	return 0;
@@ -145,7 +156,7 @@ static int take_plus(struct lt_op *op, const READDIRPLUS3resok *ok)
 	memcpy(op->dir->verf, ok->cookieverf, sizeof(op->dir->verf));
 	op->dir->eof = ok->reply.eof != 0;
 	for (const entryplus3 *e = ok->reply.entries; e && !rc; e = e->nextentry) {
-		rc = add_entry(op, e->fileid, e->name, e->cookie, &e->name_attributes);
+		rc = add_entry(op, e->fileid, e->name, e->cookie, e);
 		if (!rc)
 			lt_removed_sweep(op->task.m, &op->dir->fh, e);
 	}

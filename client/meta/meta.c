@@ -24,7 +24,7 @@
 static void stat_finish(struct lt_op *op, int err)
 {
 	if (!err)
-		lt_attr_stat(&op->walk.attr, op->task.m->rsize, op->ret_st);
+		lt_attr_stat_of(op->task.m, &op->walk.fh, &op->walk.attr, op->ret_st);
 	lt_op_finish(op, err);
 }
 

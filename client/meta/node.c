@@ -175,7 +175,7 @@ static void return_node(struct lt_op *op, int err)
 	if (!err && op->ret_node)
 		err = lt_node_of_walk(op, op->ret_node);
 	if (!err && op->ret_st)
-		lt_attr_stat(&op->walk.attr, op->task.m->rsize, op->ret_st);
+		lt_attr_stat_of(op->task.m, &op->walk.fh, &op->walk.attr, op->ret_st);
 	lt_op_finish(op, err);
 }
 

@@ -26,7 +26,6 @@
 #include "choose.h"
 #include "ctl.h"
 #include "sync.h"
-#include "rpcrdma_lab.h"
 
 /* UPGRADE_MS: time limit to connect to one listener and get a reply. UPGRADES_MS: no further listener of its kind is
  * tried after that. A server must not be able to delay a mount by listing unreachable addresses. */
@@ -113,43 +112,12 @@ static void explain(struct lt_server *s, char *why, size_t cap, const struct rpc
 		 cause[0] ? ")" : "", advice(addr, err));
 }
 
-static int create_clnt(struct lt_server *s, unsigned index, const struct rpcrdma_addr *addr, uint32_t connect_ms,
-		       struct rpcrdma_clnt **ret)
-{
-	const struct rpcrdma_lab lab = {
-		/* a TCP connection has no modes: it may serve only for discovery or for MOUNT */
-		.modes = addr->transport == RPCRDMA_TCP ? 0 : s->url.modes,
-		.fast_write_bytes = s->url.fast_write_bytes,
-	};
-	const struct rpcrdma_clnt_attr attr = {
-		.addr = *addr,
-		.lab = &lab,
-		.cred = s->cred,
-		.inline_bytes = s->url.inline_bytes,
-		.credits = s->url.credits,
-		.timeout_ms = s->url.timeo_ms,
-		.connect_ms = connect_ms,
-		.registration = s->url.registration[0] ? s->url.registration : NULL,
-		.monitor = s->url.monitor[0] ? s->url.monitor : NULL,
-		.bounce_bytes = s->url.bounce_bytes,
-		.no_bounce = s->url.no_bounce,
-		.reg_entries = s->url.reg_entries,
-		.reg_bytes = (size_t)s->url.reg_bytes,
-		.dirty_watermark = s->url.dirty_watermark,
-		/* the user chose the path of a local:// URL; that of leat:// came from a server */
-		.check_socket = s->url.scheme == LT_SCHEME_LEAT,
-		.socket_uid = s->url.socket_uid,
-	};
-
-	return lt_server_open(s, index, &attr, ret);
-}
-
 int lt_choose_open(struct lt_server *s, unsigned index, const struct rpcrdma_addr *addr, uint32_t prog, uint32_t vers,
 		   uint32_t patience_ms, struct rpcrdma_clnt **ret, char *why, size_t cap)
 {
 	struct lt_rpc rpc = LT_RPC(prog, vers, 0, lt_call_xdr_nothing, NULL, lt_call_xdr_nothing, NULL, 0);
 	struct rpcrdma_clnt *c = NULL;
-	int rc = create_clnt(s, index, addr, MIN(patience_ms ? patience_ms : s->url.timeo_ms, CONNECT_MS), &c);
+	int rc = lt_server_dial(s, index, addr, MIN(patience_ms ? patience_ms : s->url.timeo_ms, CONNECT_MS), &c);
 
 	rpc.patience_ms = patience_ms;
 	if (!rc)
@@ -245,7 +213,7 @@ static int try_upgrade(struct lt_server *s, const struct rpcrdma_addr *addr, uin
 		snprintf(why, cap, "no socket %.60s on this host", addr->host);
 		return -ENOENT;
 	}
-	rc = create_clnt(s, 0, addr, until_ms(until_ns), &c);
+	rc = lt_server_dial(s, 0, addr, until_ms(until_ns), &c);
 	if (rc)
 		snprintf(why, cap, "%s", meaning(addr, rc) ? meaning(addr, rc) : strerror(-rc));
 	else
@@ -337,37 +305,6 @@ static void choose_best(struct lt_server *s)
 		snprintf(s->chosen, sizeof(s->chosen), "tcp: no local (%.*s), no rdma (%.*s)",
 			 WHY_CHOSEN, why_local, WHY_CHOSEN, why_rdma);
 	xdr_free((xdrproc_t)xdr_ctl_info, &info);
-}
-
-int lt_choose_address(struct lt_url *u, struct rpcrdma_addr *ret, char *why, size_t cap)
-{
-	static const enum rpcrdma_transport transports[] = {
-		[LT_SCHEME_LEAT] = RPCRDMA_TCP,
-		[LT_SCHEME_TCP] = RPCRDMA_TCP,
-		[LT_SCHEME_RDMA] = RPCRDMA_RDMA,
-		[LT_SCHEME_LOCAL] = RPCRDMA_LOCAL,
-	};
-	char rest[LT_PATH_MAX];
-	int rc;
-
-	memset(ret, 0, sizeof(*ret));
-	ret->transport = transports[u->scheme];
-	if (u->scheme != LT_SCHEME_LOCAL) {
-		memcpy(ret->host, u->host, sizeof(ret->host));
-		ret->port = u->port;
-		if (!u->port)
-			ret->port = ret->transport == RPCRDMA_RDMA ? 20049 : 2049;
-		return 0;
-	}
-	rc = lt_url_split_socket(u->path, ret->host, sizeof(ret->host), rest);
-	if (rc) {
-		snprintf(why, cap, "%s: %s", u->path,
-			 rc == -ENOENT ? "no part of this path is a socket: does leatd run?" :
-					 strerror(-rc));
-		return rc;
-	}
-	strcpy(u->path, rest);
-	return 0;
 }
 
 int lt_choose_connect(struct lt_server *s, char *why, size_t cap)

@@ -20,6 +20,7 @@
 #include "file.h"
 #include "handle.h"
 #include "lt_mount.h"
+#include "lt_volume.h"
 #include "mntsvc.h"
 #include "nfs_errno.h"
 #include "op.h"
@@ -244,6 +245,9 @@ static int mount_steps(struct leat *m, const struct leat_opts *opts, char *why, 
 		return rc;
 	ask_pathconf(m);
 	ask_identity(m);
+	rc = lt_volume_find(m, why, cap);
+	if (rc)
+		return rc;
 	name_server(m);
 	rc = complete_server(m, why, cap);
 	if (!rc)
@@ -252,12 +256,27 @@ static int mount_steps(struct leat *m, const struct leat_opts *opts, char *why, 
 	return rc;
 }
 
+static void drop_volume(void *of, void *arg)
+{
+	struct leat *m = of;
+
+	(void)arg;
+	lt_volume_destroy(m->volume);
+	m->volume = NULL;
+}
+
+static void destroy_mount(struct leat *m)
+{
+	(void)lt_sync_run(m->session, drop_volume, m, NULL);
+	lt_handle_destroy(m);
+}
+
 static int mount_in(struct leat_session *s, struct lt_url *u, const struct leat_opts *opts, struct leat **ret, char *why,
 		    size_t cap)
 {
 	struct rpcrdma_addr named;
 	struct leat *m;
-	int rc = lt_choose_address(u, &named, why, cap);
+	int rc = lt_url_address(u, &named, why, cap);
 
 	if (opts && opts->connect_only)
 		u->no_cache = true;
@@ -267,7 +286,7 @@ static int mount_in(struct leat_session *s, struct lt_url *u, const struct leat_
 		return rc;
 	rc = mount_steps(m, opts, why, cap);
 	if (rc)
-		lt_handle_destroy(m);
+		destroy_mount(m);
 	else
 		*ret = m;
 	return rc;
@@ -435,7 +454,7 @@ int leat_umount_within(struct leat *m, int timeout_ms)
 		lt_mntsvc_umount(m, until_ns);
 	if (atomic_load(&m->interrupt_posted))
 		lt_sync_flush(m->session);
-	lt_handle_destroy(m);
+	destroy_mount(m);
 	return rc;
 }
 

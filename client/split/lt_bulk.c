@@ -5,7 +5,7 @@
  *
  * Operation:  lt_bulk_submit() -> start_bulk() -> issue(): a subrequest is one call. It has at most `unit`
  *             bytes and covers at most ops->parts parts of the caller's memory. If the operation needs
- *             several subrequests, each ends at a multiple of that size. The payload of the call is the
+ *             several subrequests, each ends at a multiple of that size (unless ops->cut divides it otherwise). The payload of the call is the
  *             caller's memory itself: the transport moves it, this file copies nothing (but see lt_stage.c). Up to `window`
  *             subrequests are in flight; when one is done, the next is sent. `end` is the lowest offset at which a
  *             subrequest met the end of file or an error; results at or above it are ignored.
@@ -28,6 +28,7 @@
 #include "handle.h"
 
 #define POOLED_MAX 256u
+#define WINDOW_MAX 1024u /* calls of an operation, if a budget limits their bytes */
 
 static void issue(struct lt_bulk *b);
 
@@ -98,6 +99,8 @@ static struct lt_subreq *get_subreq(struct lt_bulk *b)
 	}
 	p->bulk = b;
 	p->stage = NULL;
+	p->tried = false;
+	p->held = 0;
 	lt_call_init(&p->call, b->task.m, NULL);
 	return p;
 }
@@ -213,7 +216,6 @@ static void finish_bulk(struct lt_bulk *b)
 
 	if (b->end_err == -ECANCELED && b->changed)
 		b->end_err = -EINPROGRESS;
-	b->ops->ending(b);
 	good = b->end - b->off;
 	fails = b->end_err && (b->ops->is_whole || !b->write || !good);
 	lt_task_finish(&b->task, fails ? b->end_err : (int64_t)good, release_bulk);
@@ -232,13 +234,53 @@ bool lt_bulk_may_continue(struct lt_subreq *p)
 	return true;
 }
 
-static void note_failure(struct lt_subreq *p, int err)
+/* ---- budgets ---- */
+
+/* May another call be sent? Otherwise the operation waits in turn. */
+static bool fits_budget(struct lt_bulk *b)
+{
+	struct lt_budget *g = b->budget;
+
+	if (likely(!g) || !g->used || g->used + MIN(b->end - b->next, (uint64_t)b->unit) <= g->max)
+		return true;
+	if (!b->is_waiting) {
+		list_add_tail(&g->waiting, &b->waits);
+		b->is_waiting = true;
+	}
+	return false;
+}
+
+static void stop_waiting(struct lt_bulk *b)
+{
+	list_del(&b->waits);
+	b->is_waiting = false;
+}
+
+static void hold_budget(struct lt_bulk *b, struct lt_subreq *p)
+{
+	if (likely(!b->budget))
+		return;
+	p->held = p->len;
+	b->budget->used += p->held;
+}
+
+static void wake_waiting(struct lt_budget *g)
+{
+	struct lt_bulk *b;
+
+	while ((b = list_first_entry(&g->waiting, struct lt_bulk, waits)) && (!g->used || g->used + b->unit <= g->max)) {
+		stop_waiting(b);
+		issue(b); /* sends a call, or ends the operation */
+	}
+}
+
+static void note_failure(struct lt_subreq *p, int err, bool is_explained)
 {
 	struct lt_bulk *b = p->bulk;
 	char what[48];
 
 	snprintf(what, sizeof(what), "%s at offset %llu", lt_call_name(&p->call), (unsigned long long)p->off);
-	if (p->off < b->end)
+	if (p->off < b->end && !is_explained)
 		lt_task_explain(&b->task, err, what, "%s", lt_call_cause(&p->call));
 	lt_bulk_stop(b, p->off, err);
 	b->changed |= b->write && (err == -EINPROGRESS || (err == -ETIMEDOUT && p->call.rpc.sent));
@@ -248,21 +290,32 @@ static void note_failure(struct lt_subreq *p, int err)
 void lt_bulk_done(struct rpcrdma_call *rpc, int err)
 {
 	struct lt_call *call = lt_call_ended(rpc, &err);
+	struct lt_budget *budget;
 	struct lt_subreq *p;
 	struct lt_bulk *b;
+	int first;
 
 	if (!call)
 		return;
 	p = container_of(call, struct lt_subreq, call);
 	b = p->bulk;
+	budget = b->budget;
+	first = err;
+	if (unlikely(err) && b->ops->failed && b->ops->failed(p, &err))
+		return;
 	if (err)
-		note_failure(p, err);
+		note_failure(p, err, err != first);
 	else if (!b->ops->replied(p))
 		return;
 	list_del(&p->link);
+	if (budget)
+		budget->used -= p->held;
 	put_subreq(p);
 	b->flying--;
-	issue(b);
+	if (!b->is_waiting)
+		issue(b);
+	if (unlikely(budget))
+		wake_waiting(budget);
 }
 
 static void fly(struct lt_bulk *b, struct lt_subreq *p)
@@ -290,6 +343,12 @@ static struct lt_subreq *next_subreq(struct lt_bulk *b)
 
 	if (!p)
 		return NULL;
+	if (b->ops->cut) {
+		if (b->ops->cut(b, p))
+			return p;
+		put_subreq(p);
+		return NULL;
+	}
 	/* one call if it fits; otherwise split at a multiple of the unit */
 	if (max > unit)
 		max = unit - b->next % unit;
@@ -297,6 +356,7 @@ static struct lt_subreq *next_subreq(struct lt_bulk *b)
 		max = unit - b->next % unit;
 	p->off = b->next;
 	p->len = take_grains(b, p, max);
+	b->next += p->len;
 	if (likely(p->len))
 		return p;
 	put_subreq(p);
@@ -308,23 +368,23 @@ static void issue(struct lt_bulk *b)
 {
 	const struct leat *m = b->task.m;
 
-	while (b->next < b->end && b->flying < b->window && !b->task.cancelled) {
+	while (b->next < b->end && b->flying < b->window && !b->task.cancelled && fits_budget(b)) {
 		struct lt_subreq *p = next_subreq(b);
 
 		if (!p) {
-			if (!b->flying)
+			if (!b->flying && b->next < b->end)
 				lt_bulk_stop(b, b->next, -ENOMEM);
 			break;
 		}
 		if (p->stage)
 			rpcrdma_count_copied(m->session->engine, p->staged);
-		b->next += p->len;
+		hold_budget(b, p);
 		fly(b, p);
 		b->ops->send(p);
 	}
 	if (b->task.cancelled)
 		lt_bulk_stop(b, b->next, -ECANCELED);
-	if (!b->flying)
+	if (!b->flying && !b->is_waiting && !b->ops->ending(b))
 		finish_bulk(b);
 }
 
@@ -334,6 +394,13 @@ static void stop_bulk(struct lt_task *t)
 	struct lt_bulk *b = container_of(t, struct lt_bulk, task);
 	struct lt_subreq *p;
 
+	if (b->is_waiting) {
+		stop_waiting(b);
+		if (!b->flying) {
+			issue(b);
+			return;
+		}
+	}
 	/* the end of one call may end others, of this operation too */
 	while ((p = list_first_entry(&b->sent, struct lt_subreq, link))) {
 		list_del(&p->link);
@@ -383,6 +450,7 @@ struct lt_bulk *lt_bulk_get(struct leat *m, const struct iovec *iov, int cnt)
 	b->task.m = m;
 	b->task.background = false;
 	b->task.path2 = NULL;
+	b->budget = NULL;
 	return b;
 }
 
@@ -394,10 +462,13 @@ void lt_bulk_submit(struct lt_bulk *b)
 	b->end = b->off + b->size;
 	b->end_err = 0;
 	b->flying = 0;
-	b->window = m->url.credits * m->server->clnts;
+	b->window = b->budget ? WINDOW_MAX : m->url.credits * m->server->clnts;
 	b->has_first = true;
 	b->staged = b->ops->stages && lt_stage_wants(b->iov, b->iov_cnt);
-	b->changed = false;
+	b->changed = b->is_waiting = false;
+	b->phase = 0;
+	b->cut.is_open = false;
+	list_init(&b->waits);
 	list_init(&b->sent);
 	list_init(&b->stopped);
 	b->task.stop = stop_bulk;

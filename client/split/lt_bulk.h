@@ -4,7 +4,7 @@
  * lt_bulk.h - a read or write of any length: split into calls, several of them in flight, results combined
  *
  * lt_bulk.c knows neither files nor volumes. What differs is in struct lt_bulk_ops: io/io.c has that of files,
- * block/block_rw.c that of volumes.
+ * io/striped_io.c that of files in stripes, block/block_rw.c that of block volumes.
  */
 #ifndef LT_BULK_H
 #define LT_BULK_H
@@ -34,7 +34,11 @@ struct lt_subreq {
 	struct lt_subreq *next;     /* in session->free_subreqs */
 	uint64_t off;
 	uint32_t len;               /* bytes not yet transferred */
-	uint64_t mark;              /* of the ops */
+	uint64_t mark;              /* of the ops; of stripes: the offset in the object */
+	uint32_t stripe;            /* of stripes: number in the layout */
+	uint64_t epoch;             /* of stripes: with which it was sent */
+	bool tried;                 /* of stripes: was sent again with a new layout */
+	uint32_t held;              /* bytes of bulk->budget */
 	int iov_first, iov_cnt;     /* used: iov[iov_first, iov_first + iov_cnt) */
 	struct iovec iov[LT_BULK_PARTS_MAX];
 	/* lt_stage.h: */
@@ -49,6 +53,12 @@ struct lt_subreq {
 		BLOCKREADargs block_read;
 		BLOCKWRITEargs block_write;
 		BLOCKINFOargs block_info;
+		STRIPEREADargs stripe_read;
+		STRIPEWRITEargs stripe_write;
+		GETATTR3args getattr;
+		VOLMAPargs volume_map;
+		VOLLAYOUTargs volume_layout;
+		VOLREPORTargs volume_report;
 	} args;
 	union {
 		READ3res read;
@@ -56,7 +66,19 @@ struct lt_subreq {
 		BLOCKREADres block_read;
 		BLOCKCHANGEres block_write;
 		BLOCKINFOres block_info;
+		STRIPEREADres stripe_read;
+		STRIPECHANGEres stripe_write;
+		GETATTR3res getattr;
+		VOLMAPres volume_map;
+		VOLLAYOUTres volume_layout;
+		VOLREPORTres volume_report;
 	} res;
+};
+
+/* Bytes in flight of several operations together. An operation that finds them used up waits in turn. */
+struct lt_budget {
+	uint64_t max, used;
+	struct list waiting;        /* struct lt_bulk */
 };
 
 /* All functions run on the owner's thread. */
@@ -66,12 +88,19 @@ struct lt_bulk_ops {
 	bool is_whole;             /* the result is the size or an error; false: a short count is a result */
 	/* The operation starts. It may send a call of its own first (lt_bulk_ask()). */
 	void (*begin)(struct lt_bulk *b);
+	/* Assigns the next part of the range to @p: off, len and memory, and advances b->next. NULL: in the order of offsets.
+	 * Return: false: nothing is left below b->end; b->next has reached it */
+	bool (*cut)(struct lt_bulk *b, struct lt_subreq *p);
 	/* Sends the call for p->off, p->len and the memory of @p, with lt_bulk_done. */
 	void (*send)(struct lt_subreq *p);
 	/* Takes the results of a call without error. Return: true: @p is finished; false: it was sent again */
 	bool (*replied)(struct lt_subreq *p);
-	/* All subrequests have ended; the result may still be changed (lt_bulk_stop). */
-	void (*ending)(struct lt_bulk *b);
+	/* A call ended with an error. It may be replaced by another one, which is explained then. NULL: leave it.
+	 * Return: true: the call was sent again, or another one for it */
+	bool (*failed)(struct lt_subreq *p, int *err);
+	/* All subrequests have ended; the result may still be changed (lt_bulk_stop). Return: true: another call was sent
+	 * (lt_bulk_ask); this runs again when it has ended */
+	bool (*ending)(struct lt_bulk *b);
 	/* The operation has been freed, its callback follows. */
 	void (*release)(void *object);
 };
@@ -86,6 +115,7 @@ struct lt_bulk {
 	uint32_t unit;             /* maximum bytes of a call; calls end at multiples of it */
 	uint32_t grain;            /* ... and at multiples of this, however their memory is divided; 1: none */
 	uint64_t off, size;        /* as requested */
+	struct lt_budget *budget;  /* NULL: credits limit what is in flight */
 
 	/* private to lt_bulk.c and the ops */
 	struct lt_bulk *next_free;
@@ -97,6 +127,14 @@ struct lt_bulk {
 	bool has_first;            /* `first` is not in use */
 	bool staged;               /* there are small parts */
 	bool changed;              /* a WRITE has been or may have been executed */
+	bool is_waiting;           /* in budget->waiting, by `waits` */
+	struct list waits;
+	unsigned phase;            /* of the ops; 0 at the start */
+	struct lt_cut {            /* of ops->cut: see stripe_cut.c */
+		uint64_t from, end;
+		uint32_t nth, round, done;
+		bool is_open;
+	} cut;
 	struct lt_subreq first;
 	/* cursor in the caller's memory: position of `next` */
 	const struct iovec *iov;
@@ -133,7 +171,8 @@ static inline void lt_bulk_stop(struct lt_bulk *b, uint64_t off, int err)
 	}
 }
 
-/** lt_bulk_ask - returns the subrequest for a call that begin() sends before any other, without memory and with len 0
+/** lt_bulk_ask - returns the subrequest for a call that begin() sends before any other, or ending() behind all others,
+ * without memory and with len 0
  * The others wait for it: replied() may stop the operation.
  */
 struct lt_subreq *lt_bulk_ask(struct lt_bulk *b);

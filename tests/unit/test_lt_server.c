@@ -42,7 +42,7 @@ static struct leat *watched_mount(void)
 	struct leat *m = fake_mount(0);
 
 	m->away = on_away;
-	m->server->watched = true;
+	m->server->kind = LT_SERVER_WATCHED;
 	told_away = told_back = 0;
 	return m;
 }

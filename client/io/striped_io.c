@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * striped_io.c - pread and pwrite of files of a striped volume
+ *
+ * Operation:  begin_io() asks the manager for the layout unless it is known and good (LAYOUT), and a read that may pass
+ *             the known size asks for that (GETATTR). Then split/lt_bulk.c sends the calls that stripes/stripe_cut.c
+ *             cuts. What an object does not have reads as zeroes, up to the size of the file.
+ *             If a server refuses a handle, the call asks for the layout and is sent once more. If the new layout has
+ *             another epoch, the file may be shorter now. A write with O_SYNC or O_DSYNC ends with a report (REPORT).
+ * Memory:     The caller's memory is the payload of the calls; see split/lt_bulk.c.
+ * Threads:    The owner's.
+ * Errors:     A stripe server that does not reply within stripe_timeo is -EIO with its URL; nothing else fails. A call
+ *             that timed out may yet be executed, so its connection is closed: the next one waits for it.
+ * See:        doc/tour.md, the life of a striped READ; doc/volumes.md.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lt_stage.h"
+#include "nfs3_names.h"
+#include "readahead.h"
+#include "stripe_cut.h"
+#include "striped_io.h"
+#include "volume_status.h"
+
+/* lt_bulk.phase */
+enum { PHASE_SIZE_UNKNOWN, PHASE_READY, PHASE_REPORTED };
+
+static struct lt_striped *striped_of(const struct lt_bulk *io)
+{
+	return ((const struct leat_file *)io->object)->striped;
+}
+
+static bool is_sync(const struct lt_bulk *io)
+{
+	return io->how != UNSTABLE;
+}
+
+static void stop(struct lt_subreq *p, int err, const char *what, const char *why)
+{
+	if (p->off < p->bulk->end)
+		lt_task_explain(&p->bulk->task, err, what, "%s", why);
+	lt_bulk_stop(p->bulk, p->off, err);
+}
+
+/* ---- before the first call ---- */
+
+static void send_layout(struct lt_subreq *p)
+{
+	struct lt_bulk *io = p->bulk;
+
+	p->args.volume_layout = lt_striped_ask(striped_of(io), io->write);
+	lt_call_start_volume(&p->call, VOLUMEPROC_LAYOUT, &p->args, &p->res, lt_bulk_done);
+}
+
+static void send_map(struct lt_subreq *p)
+{
+	struct lt_striped *s = striped_of(p->bulk);
+
+	p->args.volume_map.fh = (volume_fh){ s->fh.len, s->fh.data };
+	lt_call_start_volume(&p->call, VOLUMEPROC_MAP, &p->args, &p->res, lt_bulk_done);
+}
+
+static void send_getattr(struct lt_subreq *p)
+{
+	p->args.getattr.object = lt_fh_wire(&striped_of(p->bulk)->fh);
+	lt_call_start(&p->call, NFSPROC3_GETATTR, &p->args, &p->res, 0, NULL, 0, lt_bulk_done);
+}
+
+/* A read ends at the size of the file. */
+static void limit_read(struct lt_bulk *io)
+{
+	if (!io->write)
+		lt_bulk_stop(io, MAX(lt_striped_size(striped_of(io)), io->off), 0);
+}
+
+static bool passes_size(const struct lt_bulk *io)
+{
+	return !io->write && io->phase == PHASE_SIZE_UNKNOWN && io->off + io->size > lt_striped_size(striped_of(io));
+}
+
+static void begin_io(struct lt_bulk *io)
+{
+	struct leat_file *f = io->object;
+	const struct leat *m = io->task.m;
+
+	lt_file_hold(f);
+	if (io->write)
+		lt_readahead_drop(f);
+	if (!io->size || io->task.cancelled)
+		return;
+	if (lt_striped_open(f)) {
+		lt_bulk_stop(io, io->off, -ENOMEM);
+		return;
+	}
+	if (!lt_striped_handles(f->striped, io->write, lt_handle_now(m)))
+		send_layout(lt_bulk_ask(io));
+	else if (passes_size(io))
+		send_getattr(lt_bulk_ask(io));
+	else
+		limit_read(io);
+}
+
+/* ---- the calls ---- */
+
+/* Return: false: there is no server for the stripe; the operation ends there */
+static bool send_data(struct lt_subreq *p)
+{
+	struct lt_bulk *io = p->bulk;
+	struct lt_striped *s = striped_of(io);
+	const struct lt_stripe_handles *h = io->write ? &s->writes : &s->reads;
+	const struct iovec *iov = p->iov + p->iov_first;
+	uint32_t patience = io->task.m->url.stripe_timeo_ms;
+	char why[120];
+	struct lt_server *server = lt_volume_server(s->v, s->servers[p->stripe], why, sizeof(why));
+
+	if (!server) {
+		stop(p, -EIO, NULL, why);
+		return false;
+	}
+	p->epoch = s->epoch;
+	if (io->write) {
+		STRIPEWRITEargs *a = &p->args.stripe_write;
+
+		memcpy(a->at.handle, h->v[p->stripe], sizeof(a->at.handle));
+		a->offset = p->mark;
+		a->sync = is_sync(io);
+		a->data = (stripe_data){ .length = p->len, .iov = iov, .iovcnt = p->iov_cnt };
+		lt_call_start_stripes(&p->call, server, STRIPEPROC_WRITE, a, &a->at.lane, &p->res, NULL, 0, patience, lt_bulk_done);
+	} else {
+		STRIPEREADargs *a = &p->args.stripe_read;
+
+		memcpy(a->at.handle, h->v[p->stripe], sizeof(a->at.handle));
+		a->offset = p->mark;
+		a->count = p->len;
+		lt_call_start_stripes(&p->call, server, STRIPEPROC_READ, a, &a->at.lane, &p->res, iov, p->iov_cnt, patience,
+				      lt_bulk_done);
+	}
+	return true;
+}
+
+static bool cut_io(struct lt_bulk *io, struct lt_subreq *p)
+{
+	struct lt_striped *s = striped_of(io);
+	char why[120];
+
+	while (lt_stripe_cut(io, p, &s->layout)) {
+		if (likely(lt_volume_server(s->v, s->servers[p->stripe], why, sizeof(why)) != NULL))
+			return true;
+		stop(p, -EIO, NULL, why);
+		lt_stage_put(p);
+	}
+	return false;
+}
+
+static void send_subreq(struct lt_subreq *p)
+{
+	(void)send_data(p); /* cut_io() has found the server */
+}
+
+/* The memory of @p is advanced by @n bytes of its object. */
+static void advance(struct lt_subreq *p, uint32_t n)
+{
+	p->mark += n;
+	lt_bulk_advance(p, n);
+	if (p->len)
+		p->off = lt_stripe_file_off(&striped_of(p->bulk)->layout, p->stripe, p->mark);
+}
+
+static void clear_rest(struct lt_subreq *p)
+{
+	for (int i = p->iov_first; i < p->iov_first + p->iov_cnt; i++)
+		memset(p->iov[i].iov_base, 0, p->iov[i].iov_len);
+	p->len = 0;
+}
+
+static bool take_read(struct lt_subreq *p)
+{
+	const STRIPEREADresok *ok = &p->res.stripe_read.STRIPEREADres_u.resok;
+	uint32_t n = ok->data.length;
+
+	if (n > p->len || (!n && !ok->eof)) {
+		stop(p, -EIO, "READ", "not as much data as asked for");
+		return true;
+	}
+	advance(p, n);
+	if (p->len && ok->eof)
+		clear_rest(p);
+	if (!p->len) {
+		lt_stage_read(p);
+		return true;
+	}
+	return !lt_bulk_may_continue(p) || !send_data(p);
+}
+
+static bool take_write(struct lt_subreq *p)
+{
+	struct lt_bulk *io = p->bulk;
+	struct lt_striped *s = striped_of(io);
+	uint64_t last = lt_stripe_file_off(&s->layout, p->stripe, p->mark + p->len - 1);
+
+	io->changed = true;
+	if (p->epoch == s->epoch)
+		lt_striped_wrote(s, last + 1);
+	if (!is_sync(io) && lt_striped_wrote_unstable(io->object, p->stripe, p->res.stripe_write.STRIPECHANGEres_u.verf))
+		stop(p, -ENOMEM, NULL, "");
+	return true;
+}
+
+/* Continues after LAYOUT, MAP or GETATTR. Return: true: with the calls of the operation, if it goes on; false: @p was sent */
+static bool go_on(struct lt_subreq *p)
+{
+	struct lt_bulk *io = p->bulk;
+
+	if (passes_size(io) && !p->tried) {
+		if (!lt_bulk_may_continue(p))
+			return true;
+		io->phase = PHASE_READY;
+		send_getattr(p);
+		return false;
+	}
+	limit_read(io);
+	return !p->tried || !lt_bulk_may_continue(p) || !send_data(p);
+}
+
+static bool take_layout(struct lt_subreq *p)
+{
+	const VOLLAYOUTresok *ok = &p->res.volume_layout.VOLLAYOUTres_u.resok;
+	struct lt_bulk *io = p->bulk;
+	struct lt_striped *s = striped_of(io);
+	const char *why;
+	bool is_newer = ok->map > s->v->map;
+	int rc = lt_striped_take(s, io->write, ok, p->call.sent_ns, &why);
+
+	lt_call_free(&p->call);
+	if (rc) {
+		stop(p, rc, "LAYOUT", why);
+		return true;
+	}
+	io->phase = PHASE_READY; /* it has the size */
+	if (is_newer && lt_bulk_may_continue(p)) {
+		send_map(p);
+		return false;
+	}
+	return go_on(p);
+}
+
+static bool take_map(struct lt_subreq *p)
+{
+	int rc = lt_volume_take_map(striped_of(p->bulk)->v, &p->res.volume_map.VOLMAPres_u.resok);
+
+	lt_call_free(&p->call);
+	if (!rc)
+		return go_on(p);
+	stop(p, rc, "MAP", "an impossible map of the volume");
+	return true;
+}
+
+static bool take_size(struct lt_subreq *p)
+{
+	p->bulk->phase = PHASE_READY;
+	lt_striped_grew(striped_of(p->bulk), MIN(p->res.getattr.GETATTR3res_u.resok.obj_attributes.size, (uint64_t)INT64_MAX));
+	return go_on(p);
+}
+
+static void take_report(struct lt_subreq *p)
+{
+	lt_striped_reported(striped_of(p->bulk), p->mark, p->res.volume_report.VOLREPORTres_u.resok.bytes);
+}
+
+static bool subreq_replied(struct lt_subreq *p)
+{
+	if (likely(p->call.rpc.prog == LEAT_STRIPES))
+		return p->bulk->write ? take_write(p) : take_read(p);
+	if (p->call.rpc.prog == NFS_PROGRAM)
+		return take_size(p);
+	if (p->call.rpc.proc == VOLUMEPROC_LAYOUT)
+		return take_layout(p);
+	if (p->call.rpc.proc == VOLUMEPROC_MAP)
+		return take_map(p);
+	take_report(p);
+	return true;
+}
+
+/* ---- failures ---- */
+
+bool lt_striped_needs_layout(uint32_t status)
+{
+	return status == STRIPE_ERR_FENCED || status == STRIPE_ERR_EXPIRED || status == STRIPE_ERR_BADHANDLE;
+}
+
+int lt_striped_away(struct lt_task *t, const struct lt_striped *s, uint32_t stripe, const struct lt_call *c, const char *what,
+		    int err)
+{
+	bool by_server = c->status && err != -EAGAIN && c->status != STRIPE_ERR_NOVOLUME && c->status != STRIPE_ERR_OLDLANE;
+
+	if (by_server || err == -ECANCELED || err == -EINPROGRESS || err == -EFAULT || err == -ENOMEM)
+		return err;
+	if (err == -ETIMEDOUT && c->rpc.sent)
+		lt_call_retire_lane(c);
+	lt_task_explain(t, -EIO, what, "stripe server %.90s: %.50s", lt_volume_url(s->v, s->servers[stripe]),
+			err == -ETIMEDOUT ? "no reply in time" : lt_call_cause(c)[0] ? lt_call_cause(c) : strerror(-err));
+	return -EIO;
+}
+
+/* Return: true: @p was sent again, or asks for the layout */
+static bool subreq_failed(struct lt_subreq *p, int *err)
+{
+	struct lt_bulk *io = p->bulk;
+	struct lt_striped *s = striped_of(io);
+	char what[48];
+
+	if (p->call.rpc.prog != LEAT_STRIPES)
+		return false;
+	if (lt_striped_needs_layout(p->call.status) && !p->tried && lt_bulk_may_continue(p)) {
+		p->tried = true;
+		if (p->epoch != s->epoch && lt_striped_handles(s, io->write, lt_handle_now(io->task.m)))
+			return !go_on(p);
+		send_layout(p);
+		return true;
+	}
+	io->changed |= io->write && *err == -ETIMEDOUT && p->call.rpc.sent;
+	(void)snprintf(what, sizeof(what), "%s at offset %llu", lt_call_name(&p->call), (unsigned long long)p->off);
+	if (p->off < io->end)
+		*err = lt_striped_away(&io->task, s, p->stripe, &p->call, what, *err);
+	return false;
+}
+
+/* ---- the end ---- */
+
+static bool end_io(struct lt_bulk *io)
+{
+	struct leat_file *f = io->object;
+	struct lt_subreq *p;
+
+	if (!io->write)
+		return false;
+	lt_readahead_drop(f); /* data read in the meantime may predate the write */
+	if (!is_sync(io) || !io->changed || io->phase == PHASE_REPORTED || io->task.cancelled || !lt_striped_owes(f->striped))
+		return false;
+	io->phase = PHASE_REPORTED;
+	p = lt_bulk_ask(io);
+	p->mark = f->striped->wrote;
+	p->args.volume_report = lt_striped_report(f->striped);
+	lt_call_start_volume(&p->call, VOLUMEPROC_REPORT, &p->args, &p->res, lt_bulk_done);
+	return true;
+}
+
+static void release_file(void *f)
+{
+	lt_file_release(f);
+}
+
+const struct lt_bulk_ops lt_striped_ops = {
+	.parts = LT_BULK_PARTS_MAX,
+	.stages = true,
+	.is_whole = false,
+	.begin = begin_io,
+	.cut = cut_io,
+	.send = send_subreq,
+	.replied = subreq_replied,
+	.failed = subreq_failed,
+	.ending = end_io,
+	.release = release_file,
+};

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * striped_sync.c - files of a striped volume: their unstable writes, commits and reports
+ *
+ * Operation:  lt_striped_commit(): LAYOUT, if the handles are not good any more -> COMMIT of each stripe with unstable
+ *             writes, all at once -> REPORT to the manager. Each stripe has write verifiers of its own (split/verfs.h).
+ *             The promise is that of other files (file.c): after a loss, EIO until the file is closed.
+ *
+ *             If servers refuse handles, there is one more round with a new layout. A COMMIT that ends without reply
+ *             says nothing about a loss: the next one tells.
+ * Memory:     The calls of a round, for as long as it lasts; verifiers for as long as the file is open.
+ * Threads:    The owner's.
+ * Errors:     As file.c; a stripe server that is away is -EIO with its URL.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handle.h"
+#include "op.h"
+#include "striped_io.h"
+#include "verfs.h"
+
+#define LOST "a stripe server lost data that was written but not yet stable"
+
+struct commit {
+	struct lt_call call;
+	struct lt_stripe_sync *of;
+	uint32_t stripe;
+	uint64_t upto;
+	STRIPECOMMITargs args;
+	STRIPECHANGEres res;
+};
+
+struct lt_stripe_sync {
+	struct lt_op *op;
+	lt_op_step next;
+	bool again, refused;   /* this is the second round; a server refused a handle */
+	int err;
+	unsigned flying;
+	unsigned n;
+	struct commit *commits;
+};
+
+int lt_striped_open(struct leat_file *f)
+{
+	if (!f->striped)
+		f->striped = lt_striped_get(f->m->volume, &f->fh);
+	return f->striped ? 0 : -ENOMEM;
+}
+
+void lt_striped_close(struct leat_file *f)
+{
+	lt_striped_put(f->striped);
+	f->striped = NULL;
+	free(f->verfs);
+	f->verfs = NULL;
+}
+
+int lt_striped_wrote_unstable(struct leat_file *f, uint32_t stripe, uint64_t verf)
+{
+	if (!f->verfs)
+		f->verfs = calloc(f->striped->layout.width, sizeof(*f->verfs));
+	if (!f->verfs) {
+		f->lost = true; /* no one could tell */
+		return -ENOMEM;
+	}
+	lt_verfs_changed(&f->verfs[stripe], verf);
+	return 0;
+}
+
+static unsigned count_unstable(const struct leat_file *f)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; f->verfs && i < f->striped->layout.width; i++)
+		n += f->verfs[i].n != 0 || f->verfs[i].lost;
+	return n;
+}
+
+bool lt_striped_is_dirty(const struct leat_file *f)
+{
+	return f->striped && (count_unstable(f) || lt_striped_owes(f->striped));
+}
+
+/* ---- the end ---- */
+
+static void finish(struct lt_stripe_sync *sync, int err)
+{
+	struct lt_op *op = sync->op;
+	lt_op_step next = sync->next;
+	struct leat_file *f = op->task.file;
+
+	op->sync = NULL;
+	op->stop_others = NULL;
+	free(sync->commits);
+	free(sync);
+	if (!err && f->lost) {
+		err = -EIO;
+		lt_task_explain(&op->task, err, NULL, LOST);
+	}
+	next(op, err);
+}
+
+static void start_round(struct lt_op *op, int err);
+
+static void send_layout(struct lt_stripe_sync *sync);
+
+static void reported(struct lt_op *op, int err)
+{
+	struct lt_striped *s = op->task.file->striped;
+	struct lt_stripe_sync *sync = op->sync;
+	bool is_old = err && op->call.status == VOLUME_ERR_OLDEPOCH;
+
+	if (!err)
+		lt_striped_reported(s, op->seq, op->res.volume_report.VOLREPORTres_u.resok.bytes);
+	lt_op_free_results(op);
+	if (is_old && !sync->again) {
+		sync->again = true;
+		send_layout(sync);
+		return;
+	}
+	finish(sync, err);
+}
+
+static void send_report(struct lt_stripe_sync *sync)
+{
+	struct lt_op *op = sync->op;
+	struct lt_striped *s = op->task.file->striped;
+
+	if (!lt_striped_owes(s)) {
+		finish(sync, 0);
+		return;
+	}
+	op->seq = s->wrote;
+	op->args.volume_report = lt_striped_report(s);
+	lt_op_call_volume(op, VOLUMEPROC_REPORT, reported);
+}
+
+/* ---- commits ---- */
+
+static void end_round(struct lt_stripe_sync *sync)
+{
+	sync->op->stop_others = NULL;
+	if (sync->err || sync->op->task.cancelled) {
+		finish(sync, sync->err ? sync->err : -ECANCELED);
+		return;
+	}
+	if (sync->refused) {
+		sync->refused = false;
+		sync->again = true;
+		send_layout(sync);
+		return;
+	}
+	send_report(sync);
+}
+
+static void take_commit(struct commit *c, int err)
+{
+	struct lt_stripe_sync *sync = c->of;
+	struct lt_op *op = sync->op;
+	struct leat_file *f = op->task.file;
+	int first = err;
+
+	if (!err) {
+		if (lt_verfs_synced(&f->verfs[c->stripe], c->res.STRIPECHANGEres_u.verf, c->upto, true))
+			f->lost = true;
+		return;
+	}
+	if (lt_striped_needs_layout(c->call.status) && !sync->again) {
+		sync->refused = true;
+		return;
+	}
+	err = lt_striped_away(&op->task, f->striped, c->stripe, &c->call, "COMMIT", err);
+	if (err == first)
+		lt_task_explain(&op->task, err, "COMMIT", "%s", lt_call_cause(&c->call));
+	f->lost = f->lost || (c->call.status && err == first);
+	if (!sync->err)
+		sync->err = err;
+}
+
+static void commit_done(struct rpcrdma_call *rpc, int err)
+{
+	struct lt_call *call = lt_call_ended(rpc, &err);
+	struct lt_stripe_sync *sync;
+	struct commit *c;
+
+	if (!call)
+		return;
+	c = container_of(call, struct commit, call);
+	sync = c->of;
+	c->of->flying--;
+	take_commit(c, err);
+	c->of = NULL; /* has ended */
+	if (!sync->flying)
+		end_round(sync);
+}
+
+static void stop_commits(struct lt_op *op)
+{
+	struct lt_stripe_sync *sync = op->sync;
+	unsigned n = sync->n;
+
+	/* the end of the last one frees them */
+	for (unsigned i = 0, left = sync->flying; i < n && left; i++) {
+		if (!sync->commits[i].of)
+			continue;
+		left--;
+		lt_call_cancel(&sync->commits[i].call);
+	}
+}
+
+/* Return: false: there is no server for the stripe */
+static bool send_commit(struct lt_stripe_sync *sync, struct commit *c)
+{
+	struct leat_file *f = sync->op->task.file;
+	struct lt_striped *s = f->striped;
+	char why[120];
+	struct lt_server *server = lt_volume_server(s->v, s->servers[c->stripe], why, sizeof(why));
+
+	if (!server) {
+		sync->err = -EIO;
+		lt_task_explain(&sync->op->task, -EIO, "COMMIT", "%s", why);
+		return false;
+	}
+	c->of = sync;
+	c->upto = f->verfs[c->stripe].count;
+	lt_call_init(&c->call, f->m, NULL);
+	memcpy(c->args.at.handle, s->writes.v[c->stripe], sizeof(c->args.at.handle));
+	sync->flying++;
+	lt_call_start_stripes(&c->call, server, STRIPEPROC_COMMIT, &c->args, &c->args.at.lane, &c->res, NULL, 0,
+			      f->m->url.stripe_timeo_ms, commit_done);
+	return true;
+}
+
+static void send_commits(struct lt_stripe_sync *sync)
+{
+	struct leat_file *f = sync->op->task.file;
+	uint32_t stripe = 0;
+
+	free(sync->commits);
+	sync->n = count_unstable(f);
+	sync->commits = sync->n ? calloc(sync->n, sizeof(*sync->commits)) : NULL;
+	if (sync->n && !sync->commits) {
+		finish(sync, -ENOMEM);
+		return;
+	}
+	sync->op->stop_others = stop_commits;
+	for (unsigned i = 0; i < sync->n; stripe++) {
+		if (!f->verfs[stripe].n && !f->verfs[stripe].lost)
+			continue;
+		sync->commits[i].stripe = stripe;
+		if (!send_commit(sync, &sync->commits[i++]))
+			break;
+	}
+	if (!sync->flying)
+		end_round(sync);
+}
+
+/* ---- the layout ---- */
+
+static void take_layout(struct lt_op *op, int err)
+{
+	struct lt_striped *s = op->task.file->striped;
+	const char *why;
+
+	if (!err) {
+		err = lt_striped_take(s, true, &op->res.volume_layout.VOLLAYOUTres_u.resok, op->call.sent_ns, &why);
+		if (err)
+			lt_task_explain(&op->task, err, "LAYOUT", "%s", why);
+	}
+	lt_op_free_results(op);
+	start_round(op, err);
+}
+
+static void send_layout(struct lt_stripe_sync *sync)
+{
+	struct lt_op *op = sync->op;
+
+	op->args.volume_layout = lt_striped_ask(op->task.file->striped, true);
+	lt_op_call_volume(op, VOLUMEPROC_LAYOUT, take_layout);
+}
+
+static void start_round(struct lt_op *op, int err)
+{
+	if (err)
+		finish(op->sync, err);
+	else
+		send_commits(op->sync);
+}
+
+void lt_striped_commit(struct lt_op *op, lt_op_step next)
+{
+	struct leat_file *f = op->task.file;
+	struct lt_stripe_sync *sync;
+
+	if (!lt_striped_is_dirty(f) && !f->lost) {
+		next(op, 0);
+		return;
+	}
+	sync = calloc(1, sizeof(*sync));
+	if (!sync) {
+		next(op, -ENOMEM);
+		return;
+	}
+	sync->op = op;
+	sync->next = next;
+	op->sync = sync;
+	if (lt_striped_is_dirty(f) && !lt_striped_handles(f->striped, true, lt_handle_now(f->m)))
+		send_layout(sync);
+	else
+		send_commits(sync);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * striped.c - a file of a striped volume: where its stripes are, and its size
+ *
+ * Operation:  Handles have a lifetime. It is counted here by the local clock, from the time at which the LAYOUT was sent.
+ *             The size of a file only grows as long as its epoch is the same. A manager that cuts it raises the epoch,
+ *             and the stripe servers refuse the handles of this client. So a read below the known size needs no look at it.
+ *             The manager learns of writes by reports: by fsync, close and synchronous writes, and by a timer.
+ * Memory:     The state of a file lives as long as a file or an operation refers to it.
+ * Threads:    The owner's.
+ * Errors:     A report of the timer that fails is made again by the next tick, by fsync or close.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache.h"
+#include "op.h"
+#include "striped.h"
+
+#define REPORT_NS NS_PER_S
+#define MARGIN_MAX_S 30u
+
+struct lt_striped *lt_striped_get(struct lt_volume *v, const struct lt_fh *fh)
+{
+	struct lt_striped *s;
+
+	list_for_each(node, &v->nodes) {
+		s = list_entry(node, struct lt_striped, link);
+		if (lt_fh_is_equal(&s->fh, fh)) {
+			s->refs++;
+			return s;
+		}
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->v = v;
+	s->refs = 1;
+	s->fh = s->grown.fh = *fh;
+	list_init(&s->grown.link);
+	list_add_tail(&v->nodes, &s->link);
+	return s;
+}
+
+void lt_striped_put(struct lt_striped *s)
+{
+	if (!s || --s->refs)
+		return;
+	list_del(&s->grown.link);
+	list_del(&s->link);
+	free(s->servers);
+	free(s->reads.v);
+	free(s->writes.v);
+	free(s);
+}
+
+/* ---- layouts ---- */
+
+const struct lt_stripe_handles *lt_striped_handles(const struct lt_striped *s, bool write, uint64_t now_ns)
+{
+	const struct lt_stripe_handles *h = write ? &s->writes : &s->reads;
+
+	return h->v && now_ns < h->until_ns ? h : NULL;
+}
+
+VOLLAYOUTargs lt_striped_ask(struct lt_striped *s, bool write)
+{
+	return (VOLLAYOUTargs){ .fh = { s->fh.len, s->fh.data }, .rights = write ? STRIPE_MAY_WRITE : STRIPE_MAY_READ };
+}
+
+/* Return: NULL; or why it cannot be the layout of this file */
+static const char *judge(const struct lt_striped *s, const VOLLAYOUTresok *ok)
+{
+	const struct layout l = { ok->unit, ok->stripes.stripes_len };
+
+	if (!layout_valid(&l) || !ok->epoch || !ok->lifetime || ok->bytes > INT64_MAX)
+		return "an impossible layout";
+	if (s->layout.width && (s->layout.width != l.width || s->layout.unit != l.unit ||
+				memcmp(s->object, ok->object, sizeof(s->object)) != 0))
+		return "the layout of the file has changed";
+	return NULL;
+}
+
+static int make_room(struct lt_striped *s, struct lt_stripe_handles *h, uint32_t width)
+{
+	if (!s->servers)
+		s->servers = calloc(width, sizeof(*s->servers));
+	if (!h->v)
+		h->v = calloc(width, sizeof(*h->v));
+	return s->servers && h->v ? 0 : -ENOMEM;
+}
+
+int lt_striped_take(struct lt_striped *s, bool write, const VOLLAYOUTresok *ok, uint64_t sent_ns, const char **why)
+{
+	struct lt_stripe_handles *h = write ? &s->writes : &s->reads;
+	uint32_t margin_s = MIN(ok->lifetime / 4, MARGIN_MAX_S);
+
+	*why = judge(s, ok);
+	if (*why)
+		return -EREMOTEIO;
+	if (ok->epoch < s->epoch)
+		return 0; /* a newer one came first */
+	if (make_room(s, h, ok->stripes.stripes_len)) {
+		*why = "";
+		return -ENOMEM;
+	}
+	if (ok->epoch != s->epoch) {
+		s->bytes = 0;
+		s->reads.until_ns = s->writes.until_ns = 0;
+	}
+	s->layout = (struct layout){ ok->unit, ok->stripes.stripes_len };
+	memcpy(s->object, ok->object, sizeof(s->object));
+	s->epoch = ok->epoch;
+	s->bytes = MAX(s->bytes, ok->bytes);
+	for (uint32_t i = 0; i < s->layout.width; i++) {
+		s->servers[i] = ok->stripes.stripes_val[i].server;
+		memcpy(h->v[i], ok->stripes.stripes_val[i].handle, STRIPE_HANDLE_BYTES);
+	}
+	h->until_ns = sent_ns + (ok->lifetime - margin_s) * NS_PER_S;
+	h->serial++;
+	return 0;
+}
+
+/* ---- reports ---- */
+
+static void start_reports(struct lt_volume *v);
+
+void lt_striped_wrote(struct lt_striped *s, uint64_t end)
+{
+	if (s->report_epoch != s->epoch) { /* the file was cut since */
+		s->report_epoch = s->epoch;
+		s->grown.bytes = 0;
+	}
+	if (!lt_striped_owes(s))
+		lt_cache_doubt(s->v->m->cache, lt_fh_wire(&s->fh));
+	s->wrote++;
+	s->grown.bytes = MAX(s->grown.bytes, end);
+	if (!list_is_linked(&s->grown.link))
+		list_add_tail(&s->v->m->grown, &s->grown.link);
+	start_reports(s->v);
+}
+
+VOLREPORTargs lt_striped_report(struct lt_striped *s)
+{
+	VOLREPORTargs a = { .fh = { s->fh.len, s->fh.data },
+			    .bytes = s->report_epoch == s->epoch ? s->grown.bytes : 0 };
+
+	memcpy(a.handle, s->writes.v[0], sizeof(a.handle));
+	return a;
+}
+
+void lt_striped_reported(struct lt_striped *s, uint64_t upto, uint64_t bytes)
+{
+	s->reported = MAX(s->reported, upto);
+	lt_striped_grew(s, bytes);
+	lt_cache_doubt(s->v->m->cache, lt_fh_wire(&s->fh));
+	if (lt_striped_owes(s))
+		return;
+	list_del(&s->grown.link);
+	s->grown.bytes = 0;
+}
+
+static struct lt_striped *striped_of(struct lt_op *op)
+{
+	return op->striped;
+}
+
+static void report_end(struct lt_op *op, int err)
+{
+	struct lt_striped *s = striped_of(op);
+
+	if (!err)
+		lt_striped_reported(s, op->seq, op->res.volume_report.VOLREPORTres_u.resok.bytes);
+	lt_op_free_results(op);
+	s->is_reporting = false;
+	lt_striped_put(s);
+	lt_op_finish(op, 0); /* no caller */
+}
+
+static void report_begin(struct lt_op *op, int err)
+{
+	struct lt_striped *s = striped_of(op);
+
+	(void)err; /* a first step */
+	op->seq = s->wrote;
+	op->args.volume_report = lt_striped_report(s);
+	lt_op_call_volume(op, VOLUMEPROC_REPORT, report_end);
+}
+
+static void report_one(struct lt_striped *s)
+{
+	struct leat *m = s->v->m;
+	struct lt_op *op;
+
+	if (s->is_reporting || m->no_background || !lt_striped_handles(s, true, lt_handle_now(m)))
+		return;
+	if (lt_op_create(m, "report", NULL, NULL, (struct leat_cb){ 0 }, &op))
+		return;
+	op->task.background = true;
+	op->striped = s;
+	s->is_reporting = true;
+	lt_striped_hold(s);
+	(void)lt_op_submit(op, report_begin);
+}
+
+static void report_all(struct rpcrdma_timer *t)
+{
+	struct lt_volume *v = container_of(t, struct lt_volume, timer);
+	bool any = false;
+
+	v->is_armed = false;
+	list_for_each(node, &v->nodes) {
+		struct lt_striped *s = list_entry(node, struct lt_striped, link);
+
+		if (!lt_striped_owes(s))
+			continue;
+		report_one(s);
+		any = true;
+	}
+	if (any)
+		start_reports(v);
+}
+
+static void start_reports(struct lt_volume *v)
+{
+	if (v->is_armed || v->m->no_background)
+		return;
+	v->is_armed = true;
+	v->timer.fn = report_all;
+	rpcrdma_timer_set(v->m->session->engine, &v->timer, REPORT_NS);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * striped.h - a file of a striped volume, shared by its open files in a mount: where its stripes are, and its size
+ */
+#ifndef LT_STRIPED_H
+#define LT_STRIPED_H
+
+#include "grown.h"
+#include "layout.h"
+#include "lt_volume.h"
+
+/* Handles of all stripes, with one right. */
+struct lt_stripe_handles {
+	char (*v)[STRIPE_HANDLE_BYTES]; /* one for each stripe; NULL: never asked for */
+	uint64_t until_ns;              /* good before this time */
+	uint64_t serial;                /* grows with each layout that was taken */
+};
+
+/* Owner's thread only. */
+struct lt_striped {
+	struct list link;          /* in volume->nodes */
+	struct lt_volume *v;
+	unsigned refs;
+	struct lt_fh fh;
+
+	/* as of the newest layout; width 0: none yet */
+	struct layout layout;
+	char object[STRIPE_OBJECT_BYTES];
+	uint64_t epoch;
+	uint32_t *servers;         /* id for each stripe */
+	struct lt_stripe_handles reads, writes;
+	uint64_t bytes;            /* a size that the file has at least, in this epoch */
+
+	/* written, and not reported; grown.bytes of older epochs does not count */
+	struct lt_grown grown;
+	uint64_t wrote, reported;  /* numbers of writes: the last one, and the last one that a report covers */
+	uint64_t report_epoch;     /* of the writes since the last report */
+	bool is_reporting;         /* by the timer */
+};
+
+/** lt_striped_get - finds or creates the state of a file; drop it with lt_striped_put()
+ * Return: NULL: no memory
+ */
+struct lt_striped *lt_striped_get(struct lt_volume *v, const struct lt_fh *fh);
+void lt_striped_put(struct lt_striped *s);
+
+/** lt_striped_hold - another reference */
+static inline void lt_striped_hold(struct lt_striped *s)
+{
+	s->refs++;
+}
+
+/** lt_striped_handles - the handles with the right to read or write; NULL: ask for a layout first */
+const struct lt_stripe_handles *lt_striped_handles(const struct lt_striped *s, bool write, uint64_t now_ns);
+
+/** lt_striped_ask - the arguments of LAYOUT; they point into @s */
+VOLLAYOUTargs lt_striped_ask(struct lt_striped *s, bool write);
+
+/** lt_striped_take - takes over what a LAYOUT returned
+ * @sent_ns: when it was sent
+ * @why: the cause of an error
+ *
+ * Return: 0; -EREMOTEIO: it is none, or another one than before; -ENOMEM.
+ */
+must_check int lt_striped_take(struct lt_striped *s, bool write, const VOLLAYOUTresok *ok, uint64_t sent_ns, const char **why);
+
+/** lt_striped_size - a size that the file has at least */
+static inline uint64_t lt_striped_size(const struct lt_striped *s)
+{
+	return MAX(s->bytes, s->grown.bytes);
+}
+
+/** lt_striped_grew - the manager said that the file has @bytes */
+static inline void lt_striped_grew(struct lt_striped *s, uint64_t bytes)
+{
+	s->bytes = MAX(s->bytes, bytes);
+}
+
+/** lt_striped_wrote - a write was acknowledged that ends at @end; a report follows within a second, unless it is made before */
+void lt_striped_wrote(struct lt_striped *s, uint64_t end);
+
+/** lt_striped_owes - are there writes that no report covers? */
+static inline bool lt_striped_owes(const struct lt_striped *s)
+{
+	return s->wrote != s->reported;
+}
+
+/** lt_striped_report - the arguments of REPORT; they point into @s. The handles to write are needed and present */
+VOLREPORTargs lt_striped_report(struct lt_striped *s);
+
+/** lt_striped_reported - a REPORT was acknowledged that was made when s->wrote was @upto; @bytes: size of the file */
+void lt_striped_reported(struct lt_striped *s, uint64_t upto, uint64_t bytes);
+
+#endif

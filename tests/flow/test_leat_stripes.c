@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_leat_stripes.c - files of a striped volume as a program sees them: reads, writes, sizes
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "leat_flow.h"
+#include "volume_rig.h"
+
+LOG_DEFINE("test");
+
+#define UNIT 65536u
+#define FILE_MAX (40u * UNIT)
+
+static uint8_t model[FILE_MAX], from[FILE_MAX], to[FILE_MAX];
+static struct leat *m;
+
+static struct leat_file *open_file(struct leat *at, const char *name, int flags)
+{
+	struct leat_file *f;
+
+	if (leat_open(at, name, flags, 0644, &f))
+		fail_msg("%s", leat_error(at));
+	return f;
+}
+
+static void close_file(struct leat *at, struct leat_file *f)
+{
+	if (leat_close(f))
+		fail_msg("%s", leat_error(at));
+}
+
+static void write_all(struct leat *at, struct leat_file *f, const void *buf, size_t len, uint64_t off)
+{
+	ssize_t n = leat_pwrite(f, buf, len, off);
+
+	if (n != (ssize_t)len)
+		fail_msg("%zd of %zu: %s", n, len, leat_error(at));
+}
+
+/* Reads @len bytes at @off and expects what the model has, and its end at @size. */
+static void check_read(struct leat *at, struct leat_file *f, size_t len, uint64_t off, uint64_t size)
+{
+	size_t want = off >= size ? 0 : MIN(len, (size_t)(size - off));
+	ssize_t n;
+
+	memset(to, 0xee, len);
+	n = leat_pread(f, to, len, off);
+	if (n != (ssize_t)want)
+		fail_msg("%zd, not %zu, of %zu at %llu: %s", n, want, len, (unsigned long long)off, leat_error(at));
+	assert_memory_equal(to, model + off, want);
+}
+
+static uint64_t size_of(struct leat *at, const char *name)
+{
+	struct stat st;
+
+	if (leat_stat(at, name, &st))
+		fail_msg("%s", leat_error(at));
+	return (uint64_t)st.st_size;
+}
+
+/* The same numbers in every run. */
+static uint32_t draw(uint32_t below)
+{
+	static uint32_t x = 7;
+
+	x = x * 1664525u + 1013904223u;
+	return (x >> 8) % below;
+}
+
+/* Near a border of units more often than not. */
+static uint32_t draw_off(void)
+{
+	uint32_t off = draw(2) ? draw(FILE_MAX) : draw(FILE_MAX / UNIT) * UNIT + draw(9);
+
+	return off < 4 || draw(2) ? off : off - 4;
+}
+
+static void random_ranges(void **state)
+{
+	struct leat_file *f = open_file(m, "random", O_RDWR | O_CREAT);
+	uint64_t size = 0;
+
+	(void)state;
+	memset(model, 0, sizeof(model));
+	leat_flow_fill(from, sizeof(from), 3);
+	for (unsigned i = 0; i < 300; i++) {
+		uint32_t off = draw_off(), len = draw(4) ? draw(3 * UNIT) : draw(FILE_MAX);
+
+		len = MIN(len + 1, FILE_MAX - off);
+		if (draw(2)) {
+			write_all(m, f, from + (FILE_MAX - len), len, off);
+			memcpy(model + off, from + (FILE_MAX - len), len);
+			size = MAX(size, off + len);
+		} else {
+			check_read(m, f, len, off, size);
+		}
+		if (!draw(50))
+			assert_int_equal(size_of(m, "random"), size);
+	}
+	close_file(m, f);
+	f = open_file(m, "random", O_RDONLY);
+	check_read(m, f, sizeof(model), 0, size);
+	assert_int_equal(size_of(m, "random"), size);
+	close_file(m, f);
+}
+
+/* What no one wrote reads as zeroes up to the size. */
+static void holes(void **state)
+{
+	struct leat_file *f = open_file(m, "holes", O_RDWR | O_CREAT);
+
+	(void)state;
+	memset(model, 0, sizeof(model));
+	memset(model + 9 * UNIT + 5, 'x', 3);
+	write_all(m, f, "xxx", 3, 9 * UNIT + 5);
+	check_read(m, f, sizeof(model), 0, 9 * UNIT + 8);
+	check_read(m, f, 10, 9 * UNIT + 7, 9 * UNIT + 8);
+	check_read(m, f, 10, 9 * UNIT + 8, 9 * UNIT + 8);
+	close_file(m, f);
+	assert_int_equal(size_of(m, "holes"), 9 * UNIT + 8);
+}
+
+/* Parts of memory of all lengths, in one operation. */
+static void many_parts(void **state)
+{
+	struct leat_file *f = open_file(m, "parts", O_RDWR | O_CREAT);
+	static struct iovec in[400], out[400];
+	size_t at = 0;
+	int n = 0;
+
+	(void)state;
+	leat_flow_fill(model, sizeof(model), 4);
+	for (; n < 400 && at < sizeof(model); n++) {
+		size_t len = MIN(1 + draw(n % 3 ? 12000 : 700), sizeof(model) - at);
+
+		in[n] = (struct iovec){ model + at, len };
+		out[n] = (struct iovec){ to + at, len };
+		at += len;
+	}
+	assert_int_equal(leat_pwritev(f, in, n, 0), at);
+	memset(to, 0, sizeof(to));
+	assert_int_equal(leat_preadv(f, out, n, 0), at);
+	assert_memory_equal(to, model, at);
+	check_read(m, f, sizeof(model), 0, at);
+	close_file(m, f);
+}
+
+/* Aligned data of whole units moves without a copy. */
+static void no_copies(void **state)
+{
+	struct leat_file *f = open_file(m, "plain", O_RDWR | O_CREAT);
+	size_t len = 32 * UNIT;
+	uint64_t before;
+	void *buf;
+
+	(void)state;
+	if (volume_rig.tcp)
+		skip(); /* the socket copies */
+	assert_int_equal(leat_buf_alloc(leat_session(m), len, &buf), 0);
+	leat_flow_fill(buf, len, 5);
+	memcpy(model, buf, len);
+	write_all(m, f, buf, 1, 0); /* the layouts are here */
+	assert_int_equal(leat_pread(f, buf, 1, 0), 1);
+	before = leat_flow_stat(m, "bytes_copied");
+	write_all(m, f, buf, len, 0);
+	assert_int_equal(leat_pread(f, buf, len, 0), len);
+	assert_in_range(leat_flow_stat(m, "bytes_copied") - before, 0, UNIT); /* the messages themselves */
+	assert_memory_equal(buf, model, len);
+	close_file(m, f);
+	leat_buf_free(leat_session(m), buf);
+}
+
+/* Another client sees what was closed, and grows the file in its turn. */
+static void two_clients(void **state)
+{
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f = open_file(m, "both", O_RDWR | O_CREAT), *g;
+
+	(void)state;
+	leat_flow_fill(model, sizeof(model), 6);
+	write_all(m, f, model, 5 * UNIT + 1, 0);
+	assert_int_equal(leat_fsync(f), 0);
+	g = open_file(other, "both", O_RDWR);
+	check_read(other, g, sizeof(model), 0, 5 * UNIT + 1);
+	write_all(other, g, model + 5 * UNIT, 3 * UNIT, 5 * UNIT);
+	assert_int_equal(leat_fsync(g), 0);
+	check_read(m, f, sizeof(model), 0, 8 * UNIT);
+	close_file(m, f);
+	close_file(other, g);
+	assert_int_equal(size_of(m, "both"), 8 * UNIT);
+	leat_umount(other);
+}
+
+/* A synchronous write needs no fsync to be seen. */
+static void sync_write(void **state)
+{
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f = open_file(m, "sync", O_WRONLY | O_CREAT | O_SYNC);
+
+	(void)state;
+	leat_flow_fill(model, sizeof(model), 8);
+	write_all(m, f, model, 3 * UNIT, 0);
+	assert_int_equal(size_of(other, "sync"), 3 * UNIT);
+	close_file(m, f);
+	leat_umount(other);
+}
+
+static void expect_refused(int rc, const char *cause)
+{
+	assert_int_equal(rc, -EOPNOTSUPP);
+	if (!strstr(leat_error(m), cause))
+		fail_msg("%s", leat_error(m));
+}
+
+static void not_yet(void **state)
+{
+	struct leat_file *f = open_file(m, "plans", O_RDWR | O_CREAT | O_APPEND);
+	const char *cause = "not yet possible for files of a striped volume";
+
+	(void)state;
+	expect_refused((int)leat_write(f, "x", 1), cause);
+	write_all(m, f, "x", 1, 0);
+	assert_int_equal(leat_fsync(f), 0);
+	expect_refused(leat_ftruncate(f, 0), cause);
+	expect_refused(leat_ftruncate(f, 10), cause);
+	expect_refused(leat_fallocate(f, 0, 0, 10), cause);
+	expect_refused((int)leat_seek_data(f, 0), cause);
+	close_file(m, f);
+	assert_int_equal(leat_open(m, "plans", O_WRONLY | O_TRUNC, 0, &f), -EOPNOTSUPP);
+	f = open_file(m, "empty", O_WRONLY | O_CREAT | O_TRUNC);
+	close_file(m, f);
+	assert_int_equal(leat_unlink(m, "empty"), 0);
+}
+
+static int setup_on(bool tcp)
+{
+	volume_rig_start(tcp, "stripe=64K");
+	m = volume_rig_mount(NULL);
+	return 0;
+}
+
+static int setup_local(void **state)
+{
+	(void)state;
+	return setup_on(false);
+}
+
+static int setup_tcp(void **state)
+{
+	(void)state;
+	return setup_on(true);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	leat_umount(m);
+	volume_rig_stop();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_ranges), cmocka_unit_test(holes),      cmocka_unit_test(many_parts),
+		cmocka_unit_test(no_copies),	 cmocka_unit_test(two_clients), cmocka_unit_test(sync_write),
+		cmocka_unit_test(not_yet),
+	};
+	int failed = cmocka_run_group_tests_name("local", tests, setup_local, teardown);
+
+	return failed + cmocka_run_group_tests_name("tcp", tests, setup_tcp, teardown);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_rig.c - a striped volume in this process: its manager, four stripe servers, and mounts of it
+ *
+ * Operation: The stripe servers start first: the map has their ports.
+ * Memory:    Static.
+ * Threads:   The servers have their own; these functions belong to the test's.
+ * Errors:    Asserted with cmocka.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "conf.h"
+#include "server.h"
+#include "volume_rig.h"
+
+#define STOP_MS 20000
+#define KEY "volume = 1122334455667788\nkey = 00112233445566778899aabbccddeeff\n"
+
+struct volume_rig volume_rig;
+
+/* In a thread of its own, whose credentials and capabilities the server sets. */
+static void *run_start(void *arg)
+{
+	void **a = arg;
+
+	return (void *)(intptr_t)server_start(a[0], (struct server **)a[1]);
+}
+
+static void start(struct conf *conf, struct server **ret)
+{
+	void *arg[] = { conf, ret }, *result;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, run_start, arg), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	if ((intptr_t)result)
+		fail_msg("server_start: %s", strerror(-(int)(intptr_t)result));
+	conf_fini(conf);
+	free(conf);
+}
+
+static struct conf *make_conf(const char *listen)
+{
+	struct conf *conf = malloc(sizeof(*conf));
+
+	assert_non_null(conf);
+	conf_init(conf);
+	assert_int_equal(rpcrdma_addr_parse(listen, &conf->listen[0]), 0);
+	conf->nlisten = 1;
+	conf->reactors = 1;
+	return conf;
+}
+
+/* The address at which a server listens, with the port that it was given. */
+static void print_url(const struct server *s, char *buf, size_t cap)
+{
+	(void)rpcrdma_addr_print(server_listener(s, 0), buf, cap);
+}
+
+void volume_rig_start_server(unsigned i)
+{
+	struct volume_rig *r = &volume_rig;
+	char text[512], why[256], url[160];
+	struct conf *conf;
+
+	if (r->server_url[i][0])
+		strcpy(url, r->server_url[i]);
+	else if (r->tcp)
+		strcpy(url, "tcp://127.0.0.1:0");
+	else
+		(void)snprintf(url, sizeof(url), "local://%.100s/sock%u", r->dir.path, i + 1);
+	conf = make_conf(url);
+	(void)snprintf(text, sizeof(text), "v=%.100s/s%u,key=%.100s/key,id=%u%s", r->dir.path, i + 1, r->dir.path, i + 1,
+		       r->tcp ? ",clients=127.0.0.1,insecure" : "");
+	if (stripes_conf_parse(text, &conf->stripes[conf->nstripes++], why, sizeof(why)))
+		fail_msg("%s: %s", text, why);
+	start(conf, &r->server[i]);
+	print_url(r->server[i], r->server_url[i], sizeof(r->server_url[i]));
+}
+
+void volume_rig_end_server(unsigned i)
+{
+	assert_int_equal(server_stop(volume_rig.server[i], STOP_MS), 0);
+	volume_rig.server[i] = NULL;
+}
+
+static void write_map(void)
+{
+	char text[1024] = "volume = 1122334455667788\nversion = 1\n";
+
+	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "[server %u]\nurl = %s\n", i + 1,
+			       volume_rig.server_url[i]);
+	tmp_dir_write(&volume_rig.dir, "map", text);
+}
+
+static void start_manager(void)
+{
+	struct volume_rig *r = &volume_rig;
+	char text[512], why[256], addr[200];
+	struct conf *conf;
+
+	if (r->tcp)
+		(void)snprintf(addr, sizeof(addr), "tcp://127.0.0.1:0");
+	else
+		(void)snprintf(addr, sizeof(addr), "local://%.100s/sock", r->dir.path);
+	conf = make_conf(addr);
+	conf->state_dir = strdup(tmp_dir_path(&r->dir, "state"));
+	(void)snprintf(text, sizeof(text), "v=%.100s/m,key=%.100s/key,map=%.100s/map,no_root_squash%s%s%.100s", r->dir.path, r->dir.path, r->dir.path,
+		       r->tcp ? ",clients=127.0.0.1,insecure" : "", r->volume ? "," : "", r->volume ? r->volume : "");
+	if (volume_conf_parse(text, &conf->exports[conf->nexports++], why, sizeof(why)))
+		fail_msg("%s: %s", text, why);
+	start(conf, &r->manager);
+	print_url(r->manager, addr, sizeof(addr));
+	(void)snprintf(r->url, sizeof(r->url), "%.180s/v", addr);
+}
+
+void volume_rig_start(bool tcp, const char *volume)
+{
+	struct volume_rig *r = &volume_rig;
+	char name[8];
+
+	memset(r, 0, sizeof(*r));
+	r->tcp = tcp;
+	r->volume = volume;
+	log_state.level = LOG_LEVEL_ERR;
+	tmp_dir_create(&r->dir);
+	tmp_dir_mkdir(&r->dir, "m");
+	tmp_dir_mkdir(&r->dir, "state");
+	tmp_dir_write(&r->dir, "key", KEY);
+	assert_int_equal(chmod(tmp_dir_path(&r->dir, "key"), 0600), 0);
+	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++) {
+		(void)snprintf(name, sizeof(name), "s%u", i + 1);
+		tmp_dir_mkdir(&r->dir, name);
+		volume_rig_start_server(i);
+	}
+	write_map();
+	start_manager();
+}
+
+void volume_rig_stop(void)
+{
+	assert_int_equal(server_stop(volume_rig.manager, STOP_MS), 0);
+	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
+		if (volume_rig.server[i])
+			volume_rig_end_server(i);
+	tmp_dir_destroy(&volume_rig.dir);
+}
+
+struct leat *volume_rig_mount(const char *options)
+{
+	char url[400];
+	struct leat *m;
+
+	(void)snprintf(url, sizeof(url), "%s%s%s", volume_rig.url, options ? "?" : "", options ? options : "");
+	if (leat_mount(url, NULL, &m))
+		fail_msg("%s", leat_error(NULL));
+	return m;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_rig.h - a striped volume in this process: its manager, four stripe servers, and mounts of it
+ *
+ * Include it behind <cmocka.h>. The program that uses it says LOG_DEFINE("name") itself. One volume at a time. Servers
+ * have ids 1 to 4 and keep their stripes in DIR/s1 to s4.
+ */
+#ifndef VOLUME_RIG_H
+#define VOLUME_RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "leat.h"
+#include "tmp_dir.h"
+
+#define VOLUME_RIG_SERVERS 4u
+
+struct server;
+
+extern struct volume_rig {
+	struct tmp_dir dir;
+	bool tcp;                                  /* else the local fabric */
+	const char *volume;                        /* options of the volume: "stripe=64K" */
+	struct server *manager, *server[VOLUME_RIG_SERVERS];
+	char url[200];                             /* of the volume */
+	char server_url[VOLUME_RIG_SERVERS][160];
+} volume_rig;
+
+/** volume_rig_start - makes the directories, and starts all servers; whatever fails is asserted
+ * @volume: options of the volume, or NULL
+ */
+void volume_rig_start(bool tcp, const char *volume);
+void volume_rig_stop(void);
+
+/** volume_rig_end_server, volume_rig_start_server - one stripe server, 0 to 3, with the same address and directory */
+void volume_rig_end_server(unsigned i);
+void volume_rig_start_server(unsigned i);
+
+/** volume_rig_mount - mounts the volume; @options of the URL, or NULL */
+struct leat *volume_rig_mount(const char *options);
+
+#endif
