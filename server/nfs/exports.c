@@ -12,6 +12,7 @@
 #include "exports.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +191,22 @@ static bool says_the_same(const struct export_conf *a, const struct export_conf 
 	       data_conf_same(&a->data, &b->data) && !a->key == !b->key && a->stripe == b->stripe && a->width == b->width;
 }
 
+/* Return: the version of its volume's map; 0: it is not the directory of a volume */
+static uint64_t map_version(const struct export *e)
+{
+	return e->manager ? e->manager->map.version : 0;
+}
+
+static void announce_volume(const struct export *e)
+{
+	const struct volume_manager *m = e->manager;
+
+	if (m)
+		log_info("volume %s: %016" PRIx64 ", version %" PRIu64 " of its map with %u server%s, new files have %u stripe%s of %u KiB",
+			 e->conf.name + 1, m->dir->volume, m->map.version, m->map.n, m->map.n == 1 ? "" : "s", m->width,
+			 m->width == 1 ? "" : "s", m->unit >> 10);
+}
+
 void exports_announce(const struct exports *old, const struct exports *now)
 {
 	for (size_t i = 0; old && i < old->table.n; i++) {
@@ -204,7 +221,7 @@ void exports_announce(const struct exports *old, const struct exports *now)
 		char how[DATA_CONF_PRINT_BYTES];
 
 		was = old ? export_find_id(&old->table, e->id) : NULL;
-		if (was && is_kept(was, now) && says_the_same(&was->conf, &e->conf))
+		if (was && is_kept(was, now) && says_the_same(&was->conf, &e->conf) && map_version(was) == map_version(e))
 			continue;
 		log_info("export %s: %s, %s%s%s, %s%s%s", e->conf.name, e->conf.path,
 			 e->conf.ro ? "read-only" : "read and write",
@@ -214,6 +231,7 @@ void exports_announce(const struct exports *old, const struct exports *now)
 			 fh_kind_name((enum fh_kind)e->fh_kind),
 			 data_conf_print(&e->conf.data, how, sizeof(how)),
 			 e->conf.peers.secure ? "" : ", from any port");
+		announce_volume(e);
 		if (warning)
 			log_warn("export %s: %s", e->conf.name, warning);
 	}

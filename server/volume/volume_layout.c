@@ -90,22 +90,25 @@ static int add_bytes(const struct fh_obj *o, void *bytes, size_t n)
 
 /* ---- layouts -------------------------------------------------------------------------------- */
 
-/* File systems without handles have no generation: then a later file of the same number is taken for the first one. */
-static struct inode_id inode_of(const struct fh_obj *o)
+/* File systems without handles have no generation: then a later file of the same number is taken for the first one. Another
+ * failure must not look so, since a layout that was signed then would not be valid later. */
+static int find_inode(const struct fh_obj *o, struct inode_id *ret)
 {
 	static const struct siphash_key no_secret;
 	union {
 		struct file_handle h;
 		uint8_t room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
 	} kh;
-	struct inode_id id = { .ino = o->stx.stx_ino };
 	int mount_id;
 
 	memset(&kh, 0, sizeof(kh));
 	kh.h.handle_bytes = MAX_HANDLE_SZ;
+	*ret = (struct inode_id){ .ino = o->stx.stx_ino };
 	if (!name_to_handle_at(o->fd, "", &kh.h, &mount_id, AT_EMPTY_PATH))
-		id.generation = siphash(&no_secret, kh.h.f_handle, MIN(kh.h.handle_bytes, (unsigned)MAX_HANDLE_SZ));
-	return id;
+		ret->generation = siphash(&no_secret, kh.h.f_handle, MIN(kh.h.handle_bytes, (unsigned)MAX_HANDLE_SZ));
+	else if (errno != EOPNOTSUPP)
+		return -errno;
+	return 0;
 }
 
 /* Fills in unit, width and servers, beginning at the next server. Return: 0; -ENOSPC: no server takes new files */
@@ -128,10 +131,12 @@ static int add_layout(const struct fh_obj *o, const struct dir_defaults *d)
 {
 	struct volume_manager *m = o->exp->manager;
 	struct file_layout l = { .volume = m->dir->volume, .epoch = 1 };
-	struct inode_id inode = inode_of(o);
 	uint8_t bytes[FILE_LAYOUT_MAX];
-	int err = choose_servers(m, d, &l);
+	struct inode_id inode;
+	int err = find_inode(o, &inode);
 
+	if (!err)
+		err = choose_servers(m, d, &l);
 	if (err)
 		return err;
 	if (getrandom(l.object, sizeof(l.object), 0) != (ssize_t)sizeof(l.object))
@@ -155,11 +160,13 @@ static void tell_damage(const struct fh_obj *o, int err)
 int volume_layout_read(const struct fh_obj *o, struct file_layout *ret)
 {
 	const struct volume_manager *m = o->exp->manager;
-	struct inode_id inode = inode_of(o);
 	uint8_t bytes[FILE_LAYOUT_MAX];
 	ssize_t n = as_owner(o, get_bytes, bytes, sizeof(bytes));
-	int err = n < 0 ? (int)n : file_layout_decode(&m->keys, m->dir->volume, &inode, bytes, (size_t)n, ret);
+	struct inode_id inode;
+	int err = n < 0 ? (int)n : find_inode(o, &inode);
 
+	if (!err)
+		err = file_layout_decode(&m->keys, m->dir->volume, &inode, bytes, (size_t)n, ret);
 	if (err == -EBADMSG || err == -EKEYREJECTED)
 		tell_damage(o, err);
 	return err;

@@ -85,6 +85,24 @@ void __wrap_fs_limits_find(int fd, bool may_write, struct fs_limits *ret)
 	ret->orders_names = true;
 }
 
+/* ---- a kernel without memory ---- */
+
+static atomic_bool no_handles; /* of regular files */
+
+int __real_name_to_handle_at(int dir, const char *name, struct file_handle *handle, int *mount_id, int flags);
+int __wrap_name_to_handle_at(int dir, const char *name, struct file_handle *handle, int *mount_id, int flags);
+
+int __wrap_name_to_handle_at(int dir, const char *name, struct file_handle *handle, int *mount_id, int flags)
+{
+	struct stat st;
+
+	if (atomic_load(&no_handles) && !fstatat(dir, name, &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode)) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return __real_name_to_handle_at(dir, name, handle, mount_id, flags);
+}
+
 /* ---- the server ---- */
 
 static void write_key(const char *text, unsigned mode)
@@ -542,6 +560,22 @@ static void heals(void **state)
 	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_ERR_LAYOUT);
 }
 
+static void no_generation(void **state)
+{
+	struct nfs_fh fh, other;
+	struct stat st;
+	struct got l;
+
+	(void)state;
+	create_file("f", &fh);
+	atomic_store(&no_handles, true);
+	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_ERR_LATER);
+	assert_int_not_equal(nfs_peer_create_file(peer, &peer->root, "g", &other), NFS3_OK);
+	atomic_store(&no_handles, false);
+	assert_int_not_equal(stat(path_of("g"), &st), 0);
+	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
+}
+
 static void defaults_of_directories(void **state)
 {
 	uint8_t bytes[DIR_DEFAULTS_BYTES], got[FILE_LAYOUT_MAX];
@@ -917,7 +951,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(map_of_a_volume, setup_tcp, nfs_peer_teardown),
 		TEST(map_of_a_volume),	     TEST(each_mode_of_create), TEST(rights_of_the_caller), TEST(read_only),
-		TEST(copied_and_damaged),    TEST(recycled_inode),	TEST(heals),		    TEST(defaults_of_directories),
+		TEST(copied_and_damaged),    TEST(recycled_inode),	TEST(heals),		    TEST(no_generation), TEST(defaults_of_directories),
 		TEST(reports),		     TEST(reports_set_mtime),	TEST(contents_are_not_here), TEST(sizes_and_names),
 		TEST(reload_is_checked),     TEST(key_changes),		TEST(no_server_is_left),    TEST(one_manager),
 		TEST(largest_map),	     TEST(both_in_one),
