@@ -95,16 +95,69 @@ struct leat_volume_info {
 	int64_t skew_ms;            /* its clock minus this machine's; 0: not more than a round trip */
 };
 
+/* The key of a volume, with its id. */
+struct leat_volume_key;
+
+/** leat_volume_key_read - reads a key file
+ * @ret: the caller frees it with leat_volume_key_free(); several mounts and threads may use it
+ *
+ * Return: 0; -EINVAL: it is not a key file; -EKEYREJECTED: other users may read it; -ENOMEM, -errno of a file operation.
+ */
+int leat_volume_key_read(const char *file, struct leat_volume_key **ret, char *why, size_t why_bytes);
+void leat_volume_key_free(struct leat_volume_key *k); /* NULL is fine */
+
 /** leat_volume_ask - asks a stripe server about its stripes of a volume
  * @m: the server; a mount of its URL with connect_only will do
- * @key_file: the key of the volume
  * @server: the id that the map gives it
  *
- * Return: 0; -EINVAL: no key file, or impossible size; -EKEYREJECTED: other users may read the key file; -ESTALE: the server
- * has another key or another id, or its clock differs by more than a minute; -EIO: it has no stripes of the volume;
- * -EACCES: it does not admit this host; the error of the call.
+ * Return: 0; -EINVAL: no key, or impossible size; -EKEYREJECTED: the server has another key or another id; -ETIME: its clock
+ * differs by more than a minute; -ENXIO: it has no stripes of the volume; -EACCES: it does not admit this host; the error
+ * of the call.
  */
-int leat_volume_ask(struct leat *m, const char *key_file, uint32_t server, struct leat_volume_info *ret);
+int leat_volume_ask(struct leat *m, const struct leat_volume_key *key, uint32_t server, struct leat_volume_info *ret);
+
+/* ---- commands of a manager ------------------------------------------------------------------ */
+
+/* A command is for one stripe of one object on one server. It may be repeated, and a program repeats it after any error
+ * but -EPERM and -ESTALE, since the server may have executed it. Only one manager at a time may use a term. */
+struct leat_volume_command {
+	size_t size;                /* set by the caller: sizeof(struct leat_volume_command) */
+	const struct leat_volume_key *key;
+	uint64_t term;              /* of the manager */
+	uint32_t server;            /* id in the map */
+	uint32_t stripe;            /* number in the layout of the file */
+	unsigned char object[16];
+};
+
+struct leat_volume_object {
+	size_t size;                /* set by the caller: sizeof(struct leat_volume_object) */
+	uint64_t bytes, used;       /* length; bytes allocated */
+	uint64_t epoch;
+	uint64_t mtime_ns;          /* since 1970 */
+	bool exists;
+	bool removed;               /* a tombstone */
+};
+
+/** leat_volume_object_stat - gets the state of an object, which need not exist
+ * leat_volume_object_fence - raises its epoch durably, and cuts the object to @cut bytes
+ * @epoch: at least 2
+ * @cut: NULL: it keeps its length
+ * When it returns 0, operations of older epochs have ended, and none begins any more.
+ *
+ * leat_volume_object_remove - removes it; until @until, seconds since 1970, a tombstone makes late writes fail
+ *
+ * @ret: the state behind it; may be NULL
+ * @newest: with -EPERM it gets the newest term; may be NULL
+ *
+ * Return: as leat_volume_ask(); -EPERM: the server has obeyed a newer term; -ESTALE: the object has a newer epoch, or was
+ * removed; -EBUSY: older operations have not ended within 30 seconds, but no more begin; -ENOSPC, -EIO of its disk.
+ */
+int leat_volume_object_stat(struct leat *m, const struct leat_volume_command *c, struct leat_volume_object *ret,
+			    uint64_t *newest);
+int leat_volume_object_fence(struct leat *m, const struct leat_volume_command *c, uint64_t epoch, const uint64_t *cut,
+			     struct leat_volume_object *ret, uint64_t *newest);
+int leat_volume_object_remove(struct leat *m, const struct leat_volume_command *c, uint64_t until,
+			      struct leat_volume_object *ret, uint64_t *newest);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -144,14 +144,16 @@ void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next)
 		lt_call_start(&op->call, proc, &op->args, &op->res, 0, NULL, 0, call_done);
 }
 
-void lt_op_call_prog(struct lt_op *op, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p, lt_op_step next)
+void lt_op_call_prog(struct lt_op *op, lt_op_step next)
 {
+	const struct lt_op_asked *a = op->asked;
+
 	if (!may_call(op, next))
 		return;
 	op->call.laned = (struct lt_call_laned){ 0 };
-	op->call.rpc = (struct rpcrdma_call){ .args = &op->args, .res = &op->res };
+	op->call.rpc = (struct rpcrdma_call){ .args = a->args, .res = a->res };
 	op->call.done = call_done;
-	lt_call_prog(&op->call, prog, vers, proc, p, 0);
+	lt_call_prog(&op->call, a->prog, a->vers, a->proc, a->p, 0);
 }
 
 void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next)

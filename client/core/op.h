@@ -54,7 +54,6 @@ union lt_op_args {
 	COMMIT3args commit;
 	GETACL3args getacl;
 	SETACL3args setacl;
-	STRIPEINFOargs stripe_info;
 	ALLOCATE3args allocate;
 	SEEK3args seek;
 	BLOCKLISTargs block_list;
@@ -88,7 +87,6 @@ union lt_op_res {
 	COMMIT3res commit;
 	GETACL3res getacl;
 	SETACL3res setacl;
-	STRIPEINFOres stripe_info;
 	ALLOCATE3res allocate;
 	SEEK3res seek;
 	BLOCKLISTres block_list;
@@ -134,6 +132,14 @@ struct lt_op_volume {
 	lt_op_step next;          /* of lt_block_fit() */
 };
 
+/* A call of a program that this folder does not know. */
+struct lt_op_asked {
+	uint32_t prog, vers, proc;
+	const struct lt_proc *p;  /* static */
+	const void *args;
+	void *res;
+};
+
 struct lt_op {
 	struct lt_task task;
 	struct lt_call call;
@@ -160,7 +166,7 @@ struct lt_op {
 	struct stat *ret_st;
 	struct statvfs *ret_vfs;
 	char *buf;                     /* readlink */
-	void *ret_any;                 /* results of operations of volume_admin/ */
+	const struct lt_op_asked *asked; /* see lt_op_call_prog() */
 	size_t cap;
 	const struct lt_leatd_question *question; /* see leatd.h */
 	union lt_leatd_answer *ret_answer;
@@ -215,8 +221,8 @@ void lt_op_stop(struct lt_op *op);
  */
 void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next);
 
-/** lt_op_call_prog - as lt_op_call(), for a procedure of another program; @p: static */
-void lt_op_call_prog(struct lt_op *op, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p, lt_op_step next);
+/** lt_op_call_prog - as lt_op_call(), for op->asked */
+void lt_op_call_prog(struct lt_op *op, lt_op_step next);
 
 /** lt_op_call_acl - as lt_op_call(), for NFSACL; lists in results go to op->acl */
 void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next);

@@ -71,7 +71,7 @@ has '^free: .*; a new file on 1 server: '
 sed 's/server 1/server 9/' "$work/vol/map" >"$work/map"
 some "$work/map" "$work/vol/key" '^ +9 full +failed: .*BADHANDLE'
 chmod 644 "$work/other"
-some "$work/vol/map" "$work/other" '^ +1 full +failed: .*mode 0600'
+bad 1 'mode 0600' "$LEAT" volume status --map "$work/vol/map" --key "$work/other"
 bad 1 'no-map: No such file' "$LEAT" volume status --map "$work/no-map" --key "$work/vol/key"
 bad 2 usage "$LEAT" volume status --map "$work/vol/map"
 kill "$second"

@@ -153,6 +153,11 @@ void stripe_rig_stop(void)
 	stripe_rig.dir.path[0] = '\0';
 }
 
+const char *stripe_rig_server(char *buf, size_t cap)
+{
+	return rpcrdma_addr_print(&addr, buf, cap);
+}
+
 const char *stripe_rig_path(const stripe_name *name)
 {
 	char path[STRIPE_PATH_BYTES], below[STRIPE_PATH_BYTES + 16];

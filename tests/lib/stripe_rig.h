@@ -99,6 +99,9 @@ void stripe_rig_write_key(const char *text, unsigned mode);
 
 void stripe_rig_stop(void);
 
+/** stripe_rig_server - the URL at which the server listens; Return: @buf */
+const char *stripe_rig_server(char *buf, size_t cap);
+
 /** stripe_rig_path - path of the file of an object */
 const char *stripe_rig_path(const stripe_name *name);
 

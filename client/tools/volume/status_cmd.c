@@ -18,7 +18,8 @@
 #include "volume_cmd.h"
 
 struct asking {
-	char *map, *key;
+	char *map, *key; /* files */
+	struct leat_volume_key *volume_key;
 };
 
 /* Of the servers that have replied. */
@@ -71,7 +72,7 @@ static void ask_server(const struct asking *a, const struct leat_volume_server *
 	int rc = tool_mount(s->url, "connect_only=yes&" TOOL_IMPATIENT, &m);
 
 	if (!rc)
-		rc = leat_volume_ask(m, a->key, s->id, &info);
+		rc = leat_volume_ask(m, a->volume_key, s->id, &info);
 	if (rc) {
 		print_silence(s, leat_error(m));
 		t->silent++;
@@ -112,6 +113,20 @@ static int ask_all(const struct asking *a)
 	return t.silent ? TOOL_FAILED : TOOL_OK;
 }
 
+static int ask_with_key(struct asking *a)
+{
+	char why[VOLUME_WHY_BYTES] = "";
+	int rc;
+
+	if (leat_volume_key_read(a->key, &a->volume_key, why, sizeof(why))) {
+		log_err("%s", why);
+		return TOOL_FAILED;
+	}
+	rc = ask_all(a);
+	leat_volume_key_free(a->volume_key);
+	return rc;
+}
+
 static int status_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct asking a = { 0 };
@@ -120,7 +135,7 @@ static int status_run(const struct tool_cmd *self, int argc, char **argv)
 	if (tool_options(self, argc, argv, &a) < 0 || optind != argc || !a.map || !a.key)
 		rc = tool_usage(self);
 	else
-		rc = ask_all(&a);
+		rc = ask_with_key(&a);
 	free(a.map);
 	free(a.key);
 	return rc;

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_command.c - commands to stripe servers, signed with the key of their volume
+ *
+ * Operation: Each function makes one call to the server of a mount, and waits. The command is valid for a minute. It may be
+ *            repeated, so that librpcrdma sends it again where it has no reply.
+ * Memory:    Arguments and results are the caller's stack. Keys are cleared.
+ * Threads:   As functions of leat.h.
+ * Errors:    -errno; leat_error() has the reason.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/opt.h"
+#include "leat_volume.h"
+#include "lt_sized.h"
+#include "op.h"
+#include "stripe_key.h"
+#include "stripe_status.h"
+#include "sync.h"
+
+#define VERB "command to a stripe server"
+#define COMMAND_S 60u /* a command is valid for as long */
+#define STATUS_BYTES 4u
+
+struct leat_volume_key {
+	uint64_t volume;
+	struct stripe_keys keys;
+};
+
+/* One call. */
+struct command {
+	struct lt_op_asked asked;
+	union {
+		char command[STRIPE_COMMAND_BYTES]; /* arguments begin with it */
+		STRIPEINFOargs info;
+		STRIPESTATargs stat;
+		STRIPEFENCEargs fence;
+		STRIPEREMOVEargs remove;
+	} args;
+	union {
+		stripe_status status; /* results begin with it */
+		STRIPEINFOres info;
+		STRIPESTATres stat;
+	} res;
+};
+
+/* ---- statuses ------------------------------------------------------------------------------- */
+
+static bool is_later(uint32_t status)
+{
+	return status == STRIPE_ERR_LATER;
+}
+
+/* Other than for data, each refusal has its own errno. */
+static int errno_of(uint32_t status)
+{
+	switch (status) {
+	case STRIPE_ERR_BADHANDLE:
+		return -EKEYREJECTED;
+	case STRIPE_ERR_EXPIRED:
+		return -ETIME;
+	case STRIPE_ERR_NOVOLUME:
+		return -ENXIO;
+	case STRIPE_ERR_OLDTERM:
+		return -EPERM;
+	case STRIPE_ERR_TIMEDOUT:
+		return -EBUSY;
+	default:
+		return stripe_errno(status);
+	}
+}
+
+/* The name of a status; with an explanation if the errno alone misleads */
+static const char *explain_status(uint32_t status)
+{
+	switch (status) {
+	case STRIPE_ERR_ACCES:
+		return "STRIPE_ERR_ACCES: the server does not admit this host";
+	case STRIPE_ERR_BADHANDLE:
+		return "STRIPE_ERR_BADHANDLE: the server has another id, or another key";
+	case STRIPE_ERR_EXPIRED:
+		return "STRIPE_ERR_EXPIRED: the clocks of the server and of this machine differ by more than a minute";
+	case STRIPE_ERR_NOVOLUME:
+		return "STRIPE_ERR_NOVOLUME: the server has no stripes of this volume";
+	case STRIPE_ERR_OLDTERM:
+		return "STRIPE_ERR_OLDTERM: the server has obeyed a newer manager";
+	case STRIPE_ERR_TIMEDOUT:
+		return "STRIPE_ERR_TIMEDOUT: older operations have not ended yet";
+	default:
+		return stripe_status_name(status);
+	}
+}
+
+static const struct lt_statuses statuses = { .is_later = is_later, .to_errno = errno_of, .name = explain_status };
+
+#define PROC(in, out, max)                                                                                      \
+	{                                                                                                       \
+		.encode = (xdrproc_t)xdr_STRIPE##in##args,                                                      \
+		.decode = (xdrproc_t)xdr_STRIPE##out##res,                                                      \
+		.res_bytes = sizeof(STRIPE##out##res),                                                          \
+		.reply_max = STATUS_BYTES + (max),                                                              \
+		.statuses = &statuses,                                                                          \
+	}
+
+static const struct lt_proc procs[] = {
+	[STRIPEPROC_INFO] = PROC(INFO, INFO, 4u + 5 * 8u),
+	[STRIPEPROC_STAT] = PROC(STAT, STAT, 4 * 8u + 2 * 4u),
+	[STRIPEPROC_FENCE] = PROC(FENCE, STAT, 4 * 8u + 2 * 4u),
+	[STRIPEPROC_REMOVE] = PROC(REMOVE, STAT, 4 * 8u + 2 * 4u),
+};
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+int leat_volume_key_read(const char *file, struct leat_volume_key **ret, char *why, size_t why_bytes)
+{
+	struct leat_volume_key *k = calloc(1, sizeof(*k));
+	int err;
+
+	if (!k)
+		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
+	err = stripe_key_load(file, &k->volume, &k->keys, why, why_bytes);
+	if (err)
+		leat_volume_key_free(k);
+	else
+		*ret = k;
+	return err;
+}
+
+void leat_volume_key_free(struct leat_volume_key *k)
+{
+	if (k)
+		explicit_bzero(k, sizeof(*k));
+	free(k);
+}
+
+/* ---- one command ----------------------------------------------------------------------------- */
+
+/* Return: milliseconds since 1970 */
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_REALTIME, &t))
+		return 0;
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void ask(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_op_call_prog(op, lt_op_end);
+}
+
+static int submit_ask(struct leat *m, const struct command *c, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = lt_op_create(m, VERB, NULL, NULL, cb, &op);
+
+	if (rc)
+		return rc;
+	op->asked = &c->asked;
+	return lt_op_submit(op, ask);
+}
+
+/* @c: has its arguments, without the signature; @o: the same as it is signed */
+static int command(struct leat *m, const struct leat_volume_key *key, uint32_t server, uint64_t term, struct command *c,
+		   const struct stripe_order *o)
+{
+	struct stripe_command head = { .server = server, .term = term, .expiry = now_ms() / 1000 + COMMAND_S };
+
+	if (!m || !key)
+		return -EINVAL;
+	if (getrandom(&head.number, sizeof(head.number), 0) != sizeof(head.number))
+		return -EIO;
+	head.volume = key->volume;
+	stripe_command_make(&key->keys, &head, o, c->args.command);
+	c->asked = (struct lt_op_asked){ .prog = LEAT_STRIPES, .vers = LEAT_STRIPES_V1, .proc = o->proc, .p = &procs[o->proc],
+					 .args = &c->args, .res = &c->res };
+	return (int)LT_WAIT_FOR_AS(m, VERB, submit_ask(m, c, w.cb));
+}
+
+/* @began, @ended: of the call, during which the clock of the server was read */
+static int64_t skew_of(uint64_t there, uint64_t began, uint64_t ended)
+{
+	if (there < began)
+		return -(int64_t)MIN(began - there, (uint64_t)INT64_MAX);
+	return there > ended ? (int64_t)MIN(there - ended, (uint64_t)INT64_MAX) : 0;
+}
+
+int leat_volume_ask(struct leat *m, const struct leat_volume_key *key, uint32_t server, struct leat_volume_info *ret)
+{
+	const struct stripe_order o = { .proc = STRIPEPROC_INFO };
+	const STRIPEINFOresok *ok;
+	struct leat_volume_info info;
+	uint64_t began = now_ms();
+	struct command c;
+	int rc = lt_sized_check(ret);
+
+	if (!rc)
+		rc = command(m, key, server, 0, &c, &o);
+	if (rc)
+		return rc;
+	ok = &c.res.info.STRIPEINFOres_u.resok;
+	info = (struct leat_volume_info){ .server = ok->server, .term = ok->term, .verf = ok->verf, .bytes = ok->bytes,
+					  .bytes_free = ok->bytes_free, .skew_ms = skew_of(ok->now, began, now_ms()) };
+	lt_sized_copy(ret, &info, sizeof(info));
+	return 0;
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+/* Copies what the program has of the structure, and its name. Return: 0, -EINVAL */
+static int take_command(const struct leat_volume_command *from, struct leat_volume_command *to, stripe_name *name)
+{
+	*to = (struct leat_volume_command){ .size = sizeof(*to) };
+	if (!from || lt_sized_check(from))
+		return -EINVAL;
+	memcpy(to, from, MIN(from->size, sizeof(*to)));
+	memcpy(name->object, to->object, sizeof(name->object));
+	name->stripe = to->stripe;
+	return 0;
+}
+
+/* Return: -errno, or 0 with @ret */
+static int command_object(struct leat *m, const struct leat_volume_command *of, struct command *c, const struct stripe_order *o,
+			  struct leat_volume_object *ret, uint64_t *newest)
+{
+	const stripe_stat *st = &c->res.stat.STRIPESTATres_u.stat;
+	struct leat_volume_object object;
+	int rc = ret ? lt_sized_check(ret) : 0;
+
+	c->res.status = STRIPE_OK;
+	if (!rc)
+		rc = command(m, of->key, of->server, of->term, c, o);
+	if (rc == -EPERM && c->res.status == STRIPE_ERR_OLDTERM && newest)
+		*newest = c->res.stat.STRIPESTATres_u.term;
+	if (rc || !ret)
+		return rc;
+	object = (struct leat_volume_object){ .bytes = st->bytes, .used = st->used, .epoch = st->epoch, .mtime_ns = st->mtime,
+					      .exists = st->exists, .removed = st->removed };
+	lt_sized_copy(ret, &object, sizeof(object));
+	return 0;
+}
+
+int leat_volume_object_stat(struct leat *m, const struct leat_volume_command *of, struct leat_volume_object *ret,
+			    uint64_t *newest)
+{
+	struct stripe_order o = { .proc = STRIPEPROC_STAT };
+	struct leat_volume_command head;
+	struct command c;
+	int rc = take_command(of, &head, &o.name);
+
+	if (rc)
+		return rc;
+	c.args.stat.name = o.name;
+	return command_object(m, &head, &c, &o, ret, newest);
+}
+
+int leat_volume_object_fence(struct leat *m, const struct leat_volume_command *of, uint64_t epoch, const uint64_t *cut,
+			     struct leat_volume_object *ret, uint64_t *newest)
+{
+	struct stripe_order o = { .proc = STRIPEPROC_FENCE, .value = epoch, .flag = cut != NULL, .bytes = cut ? *cut : 0 };
+	struct leat_volume_command head;
+	struct command c;
+	int rc = take_command(of, &head, &o.name);
+
+	if (rc)
+		return rc;
+	c.args.fence.name = o.name;
+	c.args.fence.epoch = o.value;
+	c.args.fence.cut = o.flag;
+	c.args.fence.bytes = o.bytes;
+	return command_object(m, &head, &c, &o, ret, newest);
+}
+
+int leat_volume_object_remove(struct leat *m, const struct leat_volume_command *of, uint64_t until,
+			      struct leat_volume_object *ret, uint64_t *newest)
+{
+	struct stripe_order o = { .proc = STRIPEPROC_REMOVE, .value = until };
+	struct leat_volume_command head;
+	struct command c;
+	int rc = take_command(of, &head, &o.name);
+
+	if (rc)
+		return rc;
+	c.args.remove.name = o.name;
+	c.args.remove.until = o.value;
+	return command_object(m, &head, &c, &o, ret, newest);
+}
