@@ -72,6 +72,7 @@ struct leat_volume_server {
 
 struct leat_volume_map {
 	uint64_t volume, version;
+	uint32_t stripe, width;     /* of new files: bytes of a unit, stripes. 0: not known, of a map from a file */
 	size_t nservers;
 	const struct leat_volume_server *const *servers;
 };
@@ -83,6 +84,48 @@ struct leat_volume_map {
  */
 int leat_volume_map_read(const char *file, struct leat_volume_map **ret, char *why, size_t why_bytes);
 void leat_volume_map_free(struct leat_volume_map *m); /* NULL is fine */
+
+/** leat_volume_map - gets the map of the volume that @m is a mount of
+ * @ret: the caller frees it with leat_volume_map_free()
+ *
+ * Return: 0; -EOPNOTSUPP: the export is not a striped volume; -ENOMEM; the error of the call.
+ */
+int leat_volume_map(struct leat *m, struct leat_volume_map **ret);
+
+/* ---- where a file lies ---------------------------------------------------------------------- */
+
+struct leat_volume_stripe {
+	uint32_t server;            /* id in the map */
+	uint64_t bytes;             /* of its object, if the file has no holes */
+};
+
+struct leat_volume_layout {
+	unsigned char object[16];
+	uint64_t epoch;
+	uint64_t bytes;             /* size of the file, as far as the manager knows */
+	uint32_t stripe;            /* bytes of a unit */
+	size_t nstripes;
+	const struct leat_volume_stripe *const *stripes; /* unit i of the file is in stripe i modulo nstripes */
+};
+
+/** leat_volume_layout - gets the layout of a file, for which the right to read is needed
+ * @ret: the caller frees it with leat_volume_layout_free()
+ *
+ * Return: 0; -EOPNOTSUPP: the export is not a striped volume; -EINVAL: not a regular file; -EIO: its layout is damaged;
+ * errors of the path; -ENOMEM; the error of the call.
+ */
+int leat_volume_layout(struct leat *m, const char *path, struct leat_volume_layout **ret);
+void leat_volume_layout_free(struct leat_volume_layout *l); /* NULL is fine */
+
+struct leat_volume_place {
+	size_t size;                /* set by the caller: sizeof(struct leat_volume_place) */
+	uint32_t stripe, server;
+	uint64_t off;               /* in the object */
+	uint64_t run;               /* bytes from there to the end of the unit */
+};
+
+/** leat_volume_find - computes where the byte @off of a file lies; Return: 0; -EINVAL: impossible size or offset */
+int leat_volume_find(const struct leat_volume_layout *l, uint64_t off, struct leat_volume_place *ret);
 
 /* ---- a stripe server ------------------------------------------------------------------------ */
 

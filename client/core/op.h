@@ -167,6 +167,7 @@ struct lt_op {
 	struct statvfs *ret_vfs;
 	char *buf;                     /* readlink */
 	const struct lt_op_asked *asked; /* see lt_op_call_prog() */
+	void *ret_any;                 /* results of volume_admin/ */
 	size_t cap;
 	const struct lt_leatd_question *question; /* see leatd.h */
 	union lt_leatd_answer *ret_answer;

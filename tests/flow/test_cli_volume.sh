@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# test_cli_volume.sh - leat volume: creates a volume whose leatds start as it says, and asks its servers
+# test_cli_volume.sh - leat volume: creates a volume whose leatds start as it says, asks its servers, shows where files lie
 
 set -eu
 . tests/lib/checks.sh
@@ -42,7 +42,8 @@ bad 1 'File exists' "$LEAT" volume create "$work/vol" --servers "local://$work/s
 cmp -s "$work/key" "$work/vol/key" || fail 'the key was replaced'
 
 # root of this machine may write
-printf 'root_squash = no\n' >>"$work/vol/manager.conf"
+mkdir "$work/plain"
+printf 'root_squash = no\n[export /plain]\npath = %s/plain\nroot_squash = no\n' "$work" >>"$work/vol/manager.conf"
 start server-1
 start server-2
 second=$pid
@@ -74,6 +75,31 @@ chmod 644 "$work/other"
 bad 1 'mode 0600' "$LEAT" volume status --map "$work/vol/map" --key "$work/other"
 bad 1 'no-map: No such file' "$LEAT" volume status --map "$work/no-map" --key "$work/vol/key"
 bad 2 usage "$LEAT" volume status --map "$work/vol/map"
+# ---- a file: in, where it lies, out
+export=local://$work/vol/sock/vol
+head -c 1000001 /dev/urandom >"$work/file"
+ok "$LEAT" cp "$work/file" "$export/file"
+ok "$LEAT" cp "$export/file" "$work/back"
+cmp "$work/file" "$work/back" || fail 'the copy differs'
+ok "$LEAT" volume show "$export/file"
+has '^local:.*/file: 1000001 bytes, epoch 1, object [0-9a-f]{32}$'
+has '^2 stripes of units of 65536 bytes$'
+has "^ +0 +[12] +524288  local://$work/s[12]\$"
+has "^ +1 +[12] +475713  local://$work/s[12]\$"
+for off in 0 65535 65536 131072 500000 1000000; do
+	ok "$LEAT" volume show --offset "$off" "$export/file"
+	has "^byte $off: server [12], local://$work/s[12], byte [0-9]+ of objects/[0-9a-f]{2}/[0-9a-f]{32}.[01]; [0-9]+ bytes to the end of the unit\$"
+	server=$(sed 's/.*: server \([0-9]*\),.*/\1/' "$work/out") at=$(sed 's/.*, byte \([0-9]*\) of .*/\1/' "$work/out")
+	object=$(sed 's/.* of \(objects[^;]*\);.*/\1/' "$work/out")
+	dd if="$work/file" bs=1 skip="$off" count=1 status=none >"$work/want"
+	dd if="$work/vol/stripes-$server/$object" bs=1 skip="$at" count=1 status=none >"$work/got"
+	cmp "$work/want" "$work/got" || fail "byte $off is not there: $(cat "$work/out")"
+done
+bad 1 'NOTVOLUME' "$LEAT" volume show "$export/"
+bad 1 'file-x: .*No such file' "$LEAT" volume show "$export/file-x"
+bad 1 'the export is not a striped volume' "$LEAT" volume show "local://$work/vol/sock/plain/"
+bad 2 'usage' "$LEAT" volume show
+
 kill "$second"
 wait "$second" || :
 some "$work/vol/map" "$work/vol/key" '^ +2 full +failed: '

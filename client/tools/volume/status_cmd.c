@@ -148,5 +148,5 @@ static const struct opt status_opts[] = {
 
 const struct tool_cmd cmd_volume_status = {
 	"volume status", "--map FILE --key FILE", "asks each stripe server for its state and its room", status_run, status_opts,
-	ARRAY_SIZE(status_opts), .mixed = true,
+	ARRAY_SIZE(status_opts), .mixed = true, .also = &cmd_volume_show,
 };

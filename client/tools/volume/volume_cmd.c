@@ -134,15 +134,16 @@ static int volume_run(const struct tool_cmd *self, int argc, char **argv)
 	if (verb)
 		return verb->run(verb, argc - 1, argv + 1);
 	if (argc > 1)
-		log_err("%s: no such verb: create and status are known", argv[1]);
+		log_err("%s: no such verb: create, status and show are known", argv[1]);
 	return tool_usage(self);
 }
 
 const struct tool_cmd cmd_volume = {
 	"volume",
 	"create --servers URL,URL... [OPTION]... DIR\n"
-	"       leat volume status --map FILE --key FILE",
-	"striped volumes: create, ask the stripe servers",
+	"       leat volume status --map FILE --key FILE\n"
+	"       leat volume show [--offset BYTE] URL...",
+	"striped volumes: create, ask the stripe servers, show where files lie",
 	.run = volume_run,
 	.also = &cmd_volume_create,
 };

@@ -10,6 +10,7 @@
 
 #define VOLUME_WHY_BYTES 512
 
-extern const struct tool_cmd cmd_volume_status; /* `leat volume status ...` */
+/* `leat volume status ...`, `leat volume show ...` */
+extern const struct tool_cmd cmd_volume_status, cmd_volume_show;
 
 #endif
