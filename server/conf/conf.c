@@ -442,6 +442,14 @@ static int say_same(const struct block_conf *a, const struct block_conf *b, char
 	return conf_say(why, "block %s and block %s%s are the same, %s", a->name, b->name, line, b->path);
 }
 
+/* Is @path that of @dir, or below it? Both are absolute, without links. */
+static bool is_inside(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/' || dir[n - 1] == '/');
+}
+
 int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 {
 	char url[300];
@@ -454,9 +462,10 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 				return conf_say(why, "export %s: there is one already",
 					   c->exports[i].name);
 			/* beside its manager nothing may change the files of a volume */
-			if ((c->exports[i].key || c->exports[k].key) && !strcmp(c->exports[i].path, c->exports[k].path))
-				return conf_say(why, "%s and %s are the same directory, %s, which is that of a volume",
-						c->exports[k].name, c->exports[i].name, c->exports[i].path);
+			if ((c->exports[i].key || c->exports[k].key) && (is_inside(c->exports[i].path, c->exports[k].path) ||
+									is_inside(c->exports[k].path, c->exports[i].path)))
+				return conf_say(why, "%s and %s: one is inside of the other, and one is the directory of a volume",
+						c->exports[k].name, c->exports[i].name);
 		}
 		/* URLs of volumes begin with this name */
 		if (c->nblocks && (!strcmp(c->exports[i].name, "/block") || !strncmp(c->exports[i].name, "/block/", 7)))

@@ -416,7 +416,16 @@ static void managed_volumes(void **state)
 	assert_int_equal(args(c, "--volume b/c=%s/two,key=%s/key,map=%s/key", c->dir.path, c->dir.path, c->dir.path), CONF_BAD);
 	assert_non_null(strstr(c->why, "a name has no slash"));
 	assert_int_equal(args(c, "-c %s/conf --export /b=%s/one", c->dir.path, c->dir.path), CONF_BAD);
-	assert_non_null(strstr(c->why, "are the same directory"));
+	assert_non_null(strstr(c->why, "/a and /b: one is inside of the other"));
+	tmp_dir_mkdir(&c->dir, "one/below");
+	tmp_dir_mkdir(&c->dir, "one2");
+	assert_int_equal(args(c, "-c %s/conf --export /b=%s/one/below", c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "one is inside of the other"));
+	assert_int_equal(args(c, "-c %s/conf --export /b=%s", c->dir.path, c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "one is inside of the other"));
+	assert_int_equal(args(c, "-c %s/conf --export /b=/", c->dir.path), CONF_BAD);
+	assert_non_null(strstr(c->why, "one is inside of the other"));
+	assert_int_equal(args(c, "-c %s/conf --export /b=%s/one2", c->dir.path, c->dir.path), CONF_RUN);
 	assert_int_equal(args(c, "-c %s/conf --export /a=%s/two", c->dir.path, c->dir.path), CONF_BAD);
 	assert_non_null(strstr(c->why, "there is one already"));
 	assert_int_equal(args(c, "--export /b=%s/two,key=%s/key", c->dir.path, c->dir.path), CONF_BAD);
