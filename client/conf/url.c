@@ -3,7 +3,8 @@
  *
  * url.c - parses SCHEME://HOST[:PORT]/EXPORT/PATH?OPTION=VALUE&...
  *
- * Operation:  mount.c calls lt_url_parse() first, then lt_url_address(). Only lt_url_split_socket() accesses files. opts.c has the options. Paths and option values are
+ * Operation:  mount.c calls lt_url_parse() first, then, for local URLs, lt_url_split_socket(), the only
+ *             function here that accesses files. opts.c has the options. Paths and option values are
  *             percent-decoded. A '?' in a path is written %3F.
  * Memory:     Caller's structures only; nothing is allocated.
  * Threads:    Any.
@@ -258,36 +259,5 @@ int lt_url_split_socket(const char *path, char *socket, size_t cap, char rest[LT
 		return -ENAMETOOLONG;
 	memcpy(socket, prefix, len + 1);
 	strcpy(rest, path[len] ? path + len : "/");
-	return 0;
-}
-
-int lt_url_address(struct lt_url *u, struct rpcrdma_addr *ret, char *why, size_t cap)
-{
-	static const enum rpcrdma_transport transports[] = {
-		[LT_SCHEME_LEAT] = RPCRDMA_TCP,
-		[LT_SCHEME_TCP] = RPCRDMA_TCP,
-		[LT_SCHEME_RDMA] = RPCRDMA_RDMA,
-		[LT_SCHEME_LOCAL] = RPCRDMA_LOCAL,
-	};
-	char rest[LT_PATH_MAX];
-	int rc;
-
-	memset(ret, 0, sizeof(*ret));
-	ret->transport = transports[u->scheme];
-	if (u->scheme != LT_SCHEME_LOCAL) {
-		memcpy(ret->host, u->host, sizeof(ret->host));
-		ret->port = u->port;
-		if (!u->port)
-			ret->port = ret->transport == RPCRDMA_RDMA ? 20049 : 2049;
-		return 0;
-	}
-	rc = lt_url_split_socket(u->path, ret->host, sizeof(ret->host), rest);
-	if (rc) {
-		snprintf(why, cap, "%s: %s", u->path,
-			 rc == -ENOENT ? "no part of this path is a socket: does leatd run?" :
-					 strerror(-rc));
-		return rc;
-	}
-	strcpy(u->path, rest);
 	return 0;
 }

@@ -86,14 +86,6 @@ must_check int lt_url_parse(const char *url, const struct leat_opts *given, stru
 must_check int lt_url_split_socket(const char *path, char *socket, size_t cap,
 				   char rest[LT_PATH_MAX]);
 
-/** lt_url_address - finds the address that the URL names
- * For local URLs it reduces u->path to the part after the socket.
- * @why: an error message (one line) on failure
- *
- * Return: 0 or -errno.
- */
-must_check int lt_url_address(struct lt_url *u, struct rpcrdma_addr *ret, char *why, size_t cap);
-
 /** lt_url_scheme_name - "leat", "rdma", "tcp", "local" */
 const char *lt_url_scheme_name(enum lt_scheme s);
 

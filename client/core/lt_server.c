@@ -229,6 +229,7 @@ int lt_server_dial(struct lt_server *s, unsigned index, const struct rpcrdma_add
 		.fast_write_bytes = s->url.fast_write_bytes,
 	};
 	const struct rpcrdma_clnt_attr attr = {
+		.size = sizeof(attr),
 		.addr = *addr,
 		.lab = &lab,
 		.cred = s->cred,

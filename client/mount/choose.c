@@ -307,6 +307,37 @@ static void choose_best(struct lt_server *s)
 	xdr_free((xdrproc_t)xdr_ctl_info, &info);
 }
 
+int lt_choose_address(struct lt_url *u, struct rpcrdma_addr *ret, char *why, size_t cap)
+{
+	static const enum rpcrdma_transport transports[] = {
+		[LT_SCHEME_LEAT] = RPCRDMA_TCP,
+		[LT_SCHEME_TCP] = RPCRDMA_TCP,
+		[LT_SCHEME_RDMA] = RPCRDMA_RDMA,
+		[LT_SCHEME_LOCAL] = RPCRDMA_LOCAL,
+	};
+	char rest[LT_PATH_MAX];
+	int rc;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->transport = transports[u->scheme];
+	if (u->scheme != LT_SCHEME_LOCAL) {
+		memcpy(ret->host, u->host, sizeof(ret->host));
+		ret->port = u->port;
+		if (!u->port)
+			ret->port = ret->transport == RPCRDMA_RDMA ? 20049 : 2049;
+		return 0;
+	}
+	rc = lt_url_split_socket(u->path, ret->host, sizeof(ret->host), rest);
+	if (rc) {
+		snprintf(why, cap, "%s: %s", u->path,
+			 rc == -ENOENT ? "no part of this path is a socket: does leatd run?" :
+					 strerror(-rc));
+		return rc;
+	}
+	strcpy(u->path, rest);
+	return 0;
+}
+
 int lt_choose_connect(struct lt_server *s, char *why, size_t cap)
 {
 	ctl_info info;

@@ -8,6 +8,14 @@
 
 #include "handle.h"
 
+/** lt_choose_address - finds the address that the URL names
+ * For local URLs it reduces u->path to the part after the socket.
+ * @why: an error message (one line) on failure
+ *
+ * Return: 0 or -errno.
+ */
+must_check int lt_choose_address(struct lt_url *u, struct rpcrdma_addr *ret, char *why, size_t cap);
+
 /** lt_choose_connect - connects a new server as its URL says; sets clnt[0], addr, chosen, name and the like
  * @why: an error message (one line) on failure
  *

@@ -276,7 +276,7 @@ static int mount_in(struct leat_session *s, struct lt_url *u, const struct leat_
 {
 	struct rpcrdma_addr named;
 	struct leat *m;
-	int rc = lt_url_address(u, &named, why, cap);
+	int rc = lt_choose_address(u, &named, why, cap);
 
 	if (opts && opts->connect_only)
 		u->no_cache = true;

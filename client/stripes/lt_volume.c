@@ -161,43 +161,35 @@ void lt_volume_destroy(struct lt_volume *v)
 }
 
 /* The settings of the mount, with the address of a stripe server. */
-static int make_url(const struct lt_volume *v, const char *text, struct lt_url *ret, struct rpcrdma_addr *ret_addr, char *why,
-		    size_t cap)
+static int make_url(const struct lt_volume *v, const char *text, struct lt_url *ret, struct rpcrdma_addr *ret_addr)
 {
-	struct lt_url there;
-	int rc = lt_url_parse(text, NULL, &there, why, cap);
+	static const enum lt_scheme schemes[] = { [RPCRDMA_TCP] = LT_SCHEME_TCP, [RPCRDMA_RDMA] = LT_SCHEME_RDMA,
+						  [RPCRDMA_LOCAL] = LT_SCHEME_LOCAL };
+	int rc = rpcrdma_addr_parse(text, ret_addr);
 
 	if (rc)
 		return rc;
 	*ret = v->m->url;
-	ret->scheme = there.scheme;
-	ret->port = there.port;
-	memcpy(ret->host, there.host, sizeof(ret->host));
-	memcpy(ret->path, there.path, sizeof(ret->path));
+	ret->scheme = schemes[ret_addr->transport];
 	ret->conns = 1;
-	if (ret->scheme == LT_SCHEME_LEAT || ret->scheme == LT_SCHEME_TCP)
-		ret->modes = 0;
 	(void)snprintf(ret->shares, sizeof(ret->shares), "%016" PRIx64, v->id);
-	return lt_url_address(ret, ret_addr, why, cap);
+	return 0;
 }
 
-static int connect_server(struct lt_volume *v, struct lt_stripe_server *s, char *why, size_t cap)
+static int connect_server(struct lt_volume *v, struct lt_stripe_server *s)
 {
 	struct lt_server *server;
 	struct rpcrdma_addr addr;
 	struct lt_url url;
-	int rc = make_url(v, s->url, &url, &addr, why, cap);
+	int rc = make_url(v, s->url, &url, &addr);
 
-	if (!rc) {
+	if (!rc)
 		rc = lt_server_get(v->m->session, &url, &addr, LT_SERVER_STRIPES, &server);
-		snprintf(why, cap, "%s", strerror(-rc));
-	}
 	if (rc)
 		return rc;
 	if (!server->clnts) {
-		rc = lt_server_dial(server, 0, &server->addr, MIN(url.timeo_ms, CONNECT_MS), &server->clnt[0]);
+		rc = lt_server_dial(server, 0, &addr, MIN(url.timeo_ms, CONNECT_MS), &server->clnt[0]);
 		if (rc) {
-			snprintf(why, cap, "%s", strerror(-rc));
 			lt_server_put(server);
 			return rc;
 		}
@@ -211,12 +203,18 @@ static int connect_server(struct lt_volume *v, struct lt_stripe_server *s, char 
 struct lt_server *lt_volume_server(struct lt_volume *v, uint32_t id, char *why, size_t cap)
 {
 	struct lt_stripe_server *s = find_server(v, id);
+	int rc;
 
-	if (!s)
-		snprintf(why, cap, "the map of the volume has no server %u", id);
-	else if (likely(s->server) || !connect_server(v, s, why, cap))
+	if (s && likely(s->server != NULL))
 		return s->server;
-	return NULL;
+	if (!s) {
+		snprintf(why, cap, "the map of the volume has no server %u", id);
+		return NULL;
+	}
+	rc = connect_server(v, s);
+	if (rc)
+		snprintf(why, cap, "stripe server %.80s: %s", s->url, strerror(-rc));
+	return s->server;
 }
 
 const char *lt_volume_url(const struct lt_volume *v, uint32_t id)

@@ -222,6 +222,125 @@ static void sync_write(void **state)
 	leat_umount(other);
 }
 
+/* Without fsync, close or a synchronous write, others see the size a little later. */
+static void reports_by_itself(void **state)
+{
+	struct leat *other = volume_rig_mount("cache=none");
+	struct leat_file *f = open_file(m, "report", O_WRONLY | O_CREAT);
+
+	(void)state;
+	write_all(m, f, model, 2 * UNIT, 0);
+	assert_int_equal(size_of(m, "report"), 2 * UNIT);
+	while (size_of(other, "report") != 2 * UNIT)
+		(void)leat_poll(leat_session(m), 10);
+	close_file(m, f);
+	leat_umount(other);
+}
+
+static void note_result(void *to_result, int64_t result)
+{
+	*(int64_t *)to_result = result;
+}
+
+/* Operations that find the budget used up wait in turn; what is in flight is not more. */
+static void budget(void **state)
+{
+	struct leat *other = volume_rig_mount("budget=1M");
+	struct leat_file *f = open_file(other, "budget", O_RDWR | O_CREAT);
+	int64_t result[6];
+	uint64_t before;
+
+	(void)state;
+	leat_flow_fill(model, sizeof(model), 11);
+	write_all(other, f, model, 1, 0);
+	before = leat_flow_stat(other, "calls");
+	for (unsigned i = 0; i < 6; i++) {
+		const struct leat_cb cb = { .fn = note_result, .user_data = &result[i] };
+
+		result[i] = INT64_MIN;
+		assert_int_equal(leat_aio_pwrite(f, model + i * 6 * UNIT, 6 * UNIT, i * 6 * UNIT, cb), 0);
+	}
+	assert_in_range(leat_flow_stat(other, "calls") - before, 4, 12); /* of 24 */
+	for (unsigned i = 0; i < 6; i++) {
+		while (result[i] == INT64_MIN)
+			(void)leat_poll(leat_session(other), 10);
+		assert_int_equal(result[i], 6 * UNIT);
+	}
+	assert_int_equal(leat_flow_stat(other, "calls") - before, 24);
+	check_read(other, f, 36 * UNIT, 0, 36 * UNIT);
+	close_file(other, f);
+	leat_umount(other);
+}
+
+/* Some that wait for the budget are cancelled, others go on. */
+static void cancelled_in_turn(void **state)
+{
+	struct leat *other = volume_rig_mount("budget=1M");
+	struct leat_file *f = open_file(other, "cancel", O_RDWR | O_CREAT);
+	int64_t result[6];
+
+	(void)state;
+	write_all(other, f, model, 36 * UNIT, 0);
+	for (unsigned i = 0; i < 6; i++) {
+		const struct leat_cb cb = { .fn = note_result, .user_data = &result[i] };
+
+		result[i] = INT64_MIN;
+		assert_int_equal(leat_aio_pread(f, to + i * 6 * UNIT, 6 * UNIT, i * 6 * UNIT, cb), 0);
+	}
+	for (unsigned i = 0; i < 6; i += 2)
+		assert_int_equal(leat_cancel(other, &result[i]), 0);
+	for (unsigned i = 0; i < 6; i++) {
+		while (result[i] == INT64_MIN)
+			(void)leat_poll(leat_session(other), 10);
+		assert_int_equal(result[i], i % 2 ? 6 * (int)UNIT : -ECANCELED);
+	}
+	close_file(other, f);
+	leat_umount(other);
+}
+
+/* Memory that one server may access is not registered again for the others. */
+static void shared_registrations(void **state)
+{
+	struct leat *other;
+	struct leat_file *f;
+	uint64_t before;
+
+	(void)state;
+	if (volume_rig.tcp)
+		skip();
+	other = volume_rig_mount("registration=cache&monitor=none&bounce=0");
+	f = open_file(other, "shared", O_RDWR | O_CREAT);
+	write_all(other, f, model, 4 * UNIT, 0); /* all servers are connected */
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(leat_pread(f, from + i * UNIT, UNIT, i * UNIT), UNIT);
+	check_read(other, f, UNIT, 0, 4 * UNIT);
+	before = leat_flow_stat(other, "regs");
+	for (unsigned i = 1; i < 4; i++)
+		check_read(other, f, UNIT, i * UNIT, 4 * UNIT);
+	assert_int_equal(leat_flow_stat(other, "regs"), before);
+	close_file(other, f);
+	leat_umount(other);
+}
+
+/* A server gets another address: the next layout makes the client ask for the map. */
+static void new_map(void **state)
+{
+	struct leat_file *f = open_file(m, "moved", O_RDWR | O_CREAT);
+
+	(void)state;
+	leat_flow_fill(model, sizeof(model), 12);
+	write_all(m, f, model, 8 * UNIT, 0);
+	close_file(m, f);
+	volume_rig_end_server(1);
+	volume_rig.server_url[1][0] = '\0';
+	volume_rig_start_server(1);
+	volume_rig_new_map();
+	f = open_file(m, "moved", O_RDWR);
+	check_read(m, f, 8 * UNIT, 0, 8 * UNIT);
+	write_all(m, f, model, 8 * UNIT, 0);
+	close_file(m, f);
+}
+
 static void expect_refused(int rc, const char *cause)
 {
 	assert_int_equal(rc, -EOPNOTSUPP);
@@ -281,7 +400,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_ranges), cmocka_unit_test(holes),      cmocka_unit_test(many_parts),
 		cmocka_unit_test(no_copies),	 cmocka_unit_test(two_clients), cmocka_unit_test(sync_write),
-		cmocka_unit_test(not_yet),
+		cmocka_unit_test(not_yet),	 cmocka_unit_test(reports_by_itself), cmocka_unit_test(budget),
+		cmocka_unit_test(cancelled_in_turn), cmocka_unit_test(shared_registrations), cmocka_unit_test(new_map),
 	};
 	int failed = cmocka_run_group_tests_name("local", tests, setup_local, teardown);
 

@@ -70,6 +70,7 @@ static void print_url(const struct server *s, char *buf, size_t cap)
 
 void volume_rig_start_server(unsigned i)
 {
+	static unsigned addresses;
 	struct volume_rig *r = &volume_rig;
 	char text[512], why[256], url[160];
 	struct conf *conf;
@@ -79,7 +80,7 @@ void volume_rig_start_server(unsigned i)
 	else if (r->tcp)
 		strcpy(url, "tcp://127.0.0.1:0");
 	else
-		(void)snprintf(url, sizeof(url), "local://%.100s/sock%u", r->dir.path, i + 1);
+		(void)snprintf(url, sizeof(url), "local://%.100s/sock%u.%u", r->dir.path, i + 1, addresses++);
 	conf = make_conf(url);
 	(void)snprintf(text, sizeof(text), "v=%.100s/s%u,key=%.100s/key,id=%u%s", r->dir.path, i + 1, r->dir.path, i + 1,
 		       r->tcp ? ",clients=127.0.0.1,insecure" : "");
@@ -95,17 +96,20 @@ void volume_rig_end_server(unsigned i)
 	volume_rig.server[i] = NULL;
 }
 
+static unsigned map_version;
+
 static void write_map(void)
 {
-	char text[1024] = "volume = 1122334455667788\nversion = 1\n";
+	char text[1024];
 
+	(void)snprintf(text, sizeof(text), "volume = 1122334455667788\nversion = %u\n", ++map_version);
 	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
 		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "[server %u]\nurl = %s\n", i + 1,
 			       volume_rig.server_url[i]);
 	tmp_dir_write(&volume_rig.dir, "map", text);
 }
 
-static void start_manager(void)
+static struct conf *manager_conf(void)
 {
 	struct volume_rig *r = &volume_rig;
 	char text[512], why[256], addr[200];
@@ -121,9 +125,29 @@ static void start_manager(void)
 		       r->tcp ? ",clients=127.0.0.1,insecure" : "", r->volume ? "," : "", r->volume ? r->volume : "");
 	if (volume_conf_parse(text, &conf->exports[conf->nexports++], why, sizeof(why)))
 		fail_msg("%s: %s", text, why);
-	start(conf, &r->manager);
+	return conf;
+}
+
+static void start_manager(void)
+{
+	struct volume_rig *r = &volume_rig;
+	char addr[200];
+
+	start(manager_conf(), &r->manager);
 	print_url(r->manager, addr, sizeof(addr));
 	(void)snprintf(r->url, sizeof(r->url), "%.180s/v", addr);
+}
+
+void volume_rig_new_map(void)
+{
+	struct conf *conf = manager_conf();
+	char why[512];
+
+	write_map();
+	if (server_reload(volume_rig.manager, conf, why, sizeof(why)))
+		fail_msg("%s", why);
+	conf_fini(conf);
+	free(conf);
 }
 
 void volume_rig_start(bool tcp, const char *volume)

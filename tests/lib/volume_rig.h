@@ -34,9 +34,13 @@ extern struct volume_rig {
 void volume_rig_start(bool tcp, const char *volume);
 void volume_rig_stop(void);
 
-/** volume_rig_end_server, volume_rig_start_server - one stripe server, 0 to 3, with the same address and directory */
+/** volume_rig_end_server, volume_rig_start_server - one stripe server, 0 to 3, with the same address and directory; after
+ * server_url[i][0] = 0 with another address */
 void volume_rig_end_server(unsigned i);
 void volume_rig_start_server(unsigned i);
+
+/** volume_rig_new_map - gives the manager a newer map, with the present addresses of the stripe servers */
+void volume_rig_new_map(void);
 
 /** volume_rig_mount - mounts the volume; @options of the URL, or NULL */
 struct leat *volume_rig_mount(const char *options);

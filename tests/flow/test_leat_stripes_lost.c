@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_leat_stripes_lost.c - stripe servers that restart, are away, refuse handles, or execute a write late
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "file_layout.h"
+#include "fs_limits.h"
+#include "inside.h"
+#include "leat_flow.h"
+#include "rpcrdma.h"
+#include "volume_rig.h"
+
+LOG_DEFINE("test");
+
+#define UNIT 65536u
+#define UNITS 8u
+#define BYTES (UNITS * UNIT)
+
+static uint8_t data[BYTES], to[BYTES];
+static struct leat *m, *hasty; /* hasty: for calls that get no reply in time; others may take their time */
+
+/* ---- the manager: layouts of a later epoch ---- */
+
+static atomic_uint raised;          /* is added to the epoch of each layout */
+static struct file_layout last;     /* the last one that the manager read */
+static atomic_uint layouts;
+
+int __real_file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode,
+			      const uint8_t *bytes, size_t n, struct file_layout *ret);
+int __wrap_file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode,
+			      const uint8_t *bytes, size_t n, struct file_layout *ret);
+
+int __wrap_file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode,
+			      const uint8_t *bytes, size_t n, struct file_layout *ret)
+{
+	int err = __real_file_layout_decode(keys, volume, inode, bytes, n, ret);
+
+	if (err)
+		return err;
+	ret->epoch += atomic_load(&raised);
+	last = *ret;
+	atomic_fetch_add(&layouts, 1);
+	return 0;
+}
+
+/* ---- the stripe servers: their clock, and writes that wait ---- */
+
+static atomic_uint ahead; /* looks at the clock that find it an hour ahead */
+
+uint64_t __real_stripe_now(void);
+uint64_t __wrap_stripe_now(void);
+
+uint64_t __wrap_stripe_now(void)
+{
+	unsigned n = atomic_load(&ahead);
+
+	while (n && !atomic_compare_exchange_weak(&ahead, &n, n - 1))
+		;
+	return __real_stripe_now() + (n ? 3600 : 0);
+}
+
+static atomic_bool hold; /* the next write */
+static sem_t held, let_go;
+
+ssize_t __real_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
+ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
+
+ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
+{
+	if (atomic_exchange(&hold, false)) {
+		(void)sem_post(&held);
+		while (sem_wait(&let_go))
+			;
+	}
+	return __real_pwritev2(fd, iov, n, off, flags);
+}
+
+/* Reactors write to memory themselves: a write that waits would keep all connections of one waiting. */
+void __real_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
+void __wrap_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
+
+void __wrap_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
+{
+	__real_fs_limits_find(dir_fd, may_write, ret);
+	ret->in_memory = false;
+}
+
+/* ---- files ---- */
+
+static struct leat_file *open_file(struct leat *at, const char *name, int flags)
+{
+	struct leat_file *f;
+
+	if (leat_open(at, name, flags, 0644, &f))
+		fail_msg("%s", leat_error(at));
+	return f;
+}
+
+/* A file with data in all stripes, stable. */
+static struct leat_file *make_file(const char *name)
+{
+	struct leat_file *f = open_file(m, name, O_RDWR | O_CREAT);
+
+	assert_int_equal(leat_pwrite(f, data, BYTES, 0), BYTES);
+	assert_int_equal(leat_fsync(f), 0);
+	return f;
+}
+
+/* The server of a unit, and a unit of a server. */
+static unsigned server_of(unsigned unit)
+{
+	return last.servers[unit % VOLUME_RIG_SERVERS] - 1;
+}
+
+
+static int write_unit(struct leat_file *f, unsigned unit)
+{
+	return (int)leat_pwrite(f, data + unit * UNIT, UNIT, (uint64_t)unit * UNIT);
+}
+
+static int read_unit(struct leat_file *f, unsigned unit)
+{
+	int n = (int)leat_pread(f, to, UNIT, (uint64_t)unit * UNIT);
+
+	if (n == UNIT)
+		assert_memory_equal(to, data + unit * UNIT, UNIT);
+	return n;
+}
+
+static void expect_error(struct leat *at, const char *part)
+{
+	if (!strstr(leat_error(at), part))
+		fail_msg("%s: not in: %s", part, leat_error(at));
+}
+
+/* ---- restarts ---- */
+
+/* A server that restarts may have lost what was not stable: fsync says so, until the file is closed. */
+static void restart_loses(void **state)
+{
+	struct leat_file *f = make_file("lost");
+
+	(void)state;
+	assert_int_equal(write_unit(f, 0), UNIT);
+	volume_rig_end_server(server_of(0));
+	volume_rig_start_server(server_of(0));
+	assert_int_equal(leat_fsync(f), -EIO);
+	expect_error(m, "lost data");
+	assert_int_equal(write_unit(f, 0), UNIT);
+	assert_int_equal(leat_fsync(f), -EIO);
+	assert_int_equal(leat_close(f), -EIO);
+	f = open_file(m, "lost", O_RDWR);
+	assert_int_equal(write_unit(f, 0), UNIT);
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* Verifiers are those of each server. */
+static void other_servers_do_not(void **state)
+{
+	struct leat_file *f = make_file("kept");
+	unsigned other;
+
+	(void)state;
+	assert_int_equal(write_unit(f, 0), UNIT);
+	other = server_of(1);
+	volume_rig_end_server(other);
+	volume_rig_start_server(other);
+	assert_int_equal(leat_fsync(f), 0);
+	assert_int_equal(write_unit(f, 1), UNIT);
+	assert_int_equal(leat_fsync(f), 0);
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* ---- away ---- */
+
+static void away(void **state)
+{
+	struct leat_file *f = make_file("away"), *h = open_file(hasty, "away", O_RDWR);
+	unsigned gone = server_of(2);
+
+	(void)state;
+	volume_rig_end_server(gone);
+	assert_int_equal(read_unit(h, 2), -EIO);
+	expect_error(hasty, volume_rig.server_url[gone]);
+	expect_error(hasty, "READ at offset 131072");
+	assert_int_equal(write_unit(h, 2), -EIO);
+	expect_error(hasty, volume_rig.server_url[gone]);
+	assert_int_equal(leat_pread(h, to, BYTES, 0), -EIO);
+	for (unsigned i = 0; i < UNITS; i++)
+		if (i % VOLUME_RIG_SERVERS != 2)
+			assert_int_equal(read_unit(f, i), UNIT);
+	assert_int_equal(write_unit(f, 1), UNIT);
+	assert_int_equal(leat_fsync(f), 0); /* nothing was written there */
+	volume_rig_start_server(gone);
+	while (read_unit(h, 2) != UNIT) /* it comes back by itself */
+		expect_error(hasty, volume_rig.server_url[gone]);
+	assert_int_equal(read_unit(f, 2), UNIT);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(leat_close(h), 0);
+}
+
+/* fsync fails while a server is away that has unstable data, and says nothing of a loss. */
+static void away_at_fsync(void **state)
+{
+	struct leat_file *f = make_file("fsync"), *h = open_file(hasty, "fsync", O_RDWR);
+	unsigned gone = server_of(3);
+
+	(void)state;
+	while (write_unit(h, 3) != UNIT)
+		;
+	volume_rig_end_server(gone);
+	assert_int_equal(leat_fsync(h), -EIO);
+	expect_error(hasty, volume_rig.server_url[gone]);
+	expect_error(hasty, "COMMIT");
+	volume_rig_start_server(gone);
+	while (leat_fsync(h) == -EIO && !strstr(leat_error(hasty), "lost data"))
+		;
+	expect_error(hasty, "lost data"); /* it has restarted */
+	assert_int_equal(leat_close(h), -EIO);
+	assert_int_equal(leat_close(f), 0);
+}
+
+static void note_result(void *to_result, int64_t result)
+{
+	*(int64_t *)to_result = result;
+}
+
+static void wait_result(struct leat *at, const int64_t *result)
+{
+	while (*result == INT64_MIN)
+		(void)leat_poll(leat_session(at), 10);
+}
+
+/* A server that the client has never seen */
+static void away_from_the_first(void **state)
+{
+	struct leat_file *f = make_file("first"), *h;
+	struct leat *other = volume_rig_mount("stripe_timeo=20ms");
+	unsigned gone = server_of(0);
+	int64_t result = INT64_MIN;
+
+	(void)state;
+	volume_rig_end_server(gone);
+	h = open_file(other, "first", O_RDONLY);
+	assert_int_equal(read_unit(h, 0), -EIO);
+	expect_error(other, volume_rig.server_url[gone]);
+	assert_int_equal(leat_close(h), 0);
+	leat_umount(other);
+	/* one that is patient succeeds as soon as the server is there */
+	other = volume_rig_mount(NULL);
+	h = open_file(other, "first", O_RDONLY);
+	assert_int_equal(leat_aio_pread(h, to, UNIT, 0, (struct leat_cb){ .fn = note_result, .user_data = &result }), 0);
+	while (!leat_flow_stat(other, "jukebox_retries")) /* an attempt has failed */
+		(void)leat_poll(leat_session(other), 10);
+	assert_int_equal(result, INT64_MIN);
+	volume_rig_start_server(gone);
+	wait_result(other, &result);
+	assert_int_equal(result, UNIT);
+	assert_int_equal(leat_close(h), 0);
+	leat_umount(other);
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* A write that timed out is executed late: what the client writes next comes behind it. */
+static void late_write(void **state)
+{
+	struct leat *other = volume_rig_mount("stripe_timeo=1s");
+	struct leat_file *f = make_file("late"), *h = open_file(other, "late", O_RDWR);
+	struct server *server = volume_rig.server[server_of(0)];
+	uint64_t before = server_counters(server, "stripe_lane_waits");
+	int64_t result[2] = { INT64_MIN, INT64_MIN };
+	char a = 'a', b = 'b', got = 0;
+
+	(void)state;
+	assert_int_equal(leat_pread(h, &got, 1, 0), 1); /* it is connected */
+	atomic_store(&hold, true);
+	for (int i = 0; i < 2; i++) {
+		const struct leat_cb cb = { .fn = note_result, .user_data = &result[i] };
+
+		assert_int_equal(leat_aio_pwrite(h, i ? &b : &a, 1, 0, cb), 0);
+		if (i)
+			break;
+		while (sem_trywait(&held))
+			(void)leat_poll(leat_session(other), 1);
+		wait_result(other, &result[0]);
+		assert_int_equal(result[0], -EIO);
+	}
+	while (server_counters(server, "stripe_lane_waits") == before && result[1] == INT64_MIN)
+		(void)leat_poll(leat_session(other), 1);
+	assert_int_equal(sem_post(&let_go), 0);
+	wait_result(other, &result[1]);
+	assert_int_equal(result[1], 1);
+	assert_int_equal(leat_close(h), 0);
+	leat_umount(other);
+	assert_int_equal(leat_pread(f, &got, 1, 0), 1);
+	assert_int_equal(got, 'b');
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* ---- handles that a server refuses ---- */
+
+static const struct stripe_keys keys = { .v = { { UINT64_C(0x0011223344556677), UINT64_C(0x8899aabbccddeeff) } }, .n = 1 };
+
+/* Raises the epoch of one stripe, as a manager does. */
+static void fence(unsigned stripe, uint64_t epoch)
+{
+	struct rpcrdma_clnt_attr attr = { .cred.machine = "manager" };
+	struct stripe_command c = { .volume = last.volume, .server = last.servers[stripe], .term = 1,
+				    .expiry = (uint64_t)time(NULL) + 60, .number = epoch };
+	STRIPEFENCEargs args = { .name.stripe = stripe, .epoch = epoch };
+	STRIPESTATres res = { 0 };
+	struct rpcrdma_call call = { .prog = LEAT_STRIPES, .vers = LEAT_STRIPES_V1, .proc = STRIPEPROC_FENCE,
+				     .encode = (xdrproc_t)xdr_STRIPEFENCEargs, .args = &args,
+				     .decode = (xdrproc_t)xdr_STRIPESTATres, .res = &res, .reply_max = 128 };
+	struct stripe_order order = { .proc = STRIPEPROC_FENCE, .name.stripe = stripe, .value = epoch };
+	struct rpcrdma_domain *domain;
+	struct rpcrdma_engine *engine;
+	struct rpcrdma_clnt *clnt;
+
+	memcpy(args.name.object, last.object, sizeof(last.object));
+	memcpy(order.name.object, last.object, sizeof(last.object));
+	stripe_command_make(&keys, &c, &order, args.command);
+	assert_int_equal(rpcrdma_addr_parse(volume_rig.server_url[c.server - 1], &attr.addr), 0);
+	assert_int_equal(rpcrdma_domain_create(NULL, &domain), 0);
+	assert_int_equal(rpcrdma_engine_create(domain, NULL, &engine), 0);
+	assert_int_equal(rpcrdma_clnt_open(engine, &attr, &clnt), 0);
+	assert_int_equal(rpcrdma_clnt_call_wait(clnt, &call), 0);
+	assert_int_equal(res.status, STRIPE_OK);
+	rpcrdma_clnt_destroy(clnt);
+	rpcrdma_engine_destroy(engine);
+	rpcrdma_domain_destroy(domain);
+}
+
+static void expired(void **state)
+{
+	struct leat_file *f = make_file("expired");
+	unsigned before;
+
+	(void)state;
+	assert_int_equal(read_unit(f, 1), UNIT);
+	before = atomic_load(&layouts);
+	atomic_store(&ahead, 1);
+	assert_int_equal(read_unit(f, 1), UNIT);
+	assert_int_equal(atomic_load(&layouts), before + 1);
+	atomic_store(&ahead, 1);
+	assert_int_equal(write_unit(f, 1), UNIT);
+	assert_int_equal(atomic_load(&layouts), before + 2);
+	atomic_store(&ahead, 1);
+	assert_int_equal(leat_fsync(f), 0);
+	assert_int_equal(atomic_load(&layouts), before + 4); /* and for the report */
+	atomic_store(&ahead, 2); /* once more is no help */
+	assert_int_equal(read_unit(f, 1), -ESTALE);
+	expect_error(m, "STRIPE_ERR_EXPIRED");
+	atomic_store(&ahead, 0);
+	assert_int_equal(leat_close(f), 0);
+}
+
+static void fenced(void **state)
+{
+	struct leat_file *f = make_file("fenced"), *h = open_file(hasty, "fenced", O_RDONLY);
+
+	(void)state;
+	assert_int_equal(read_unit(f, 0), UNIT);
+	fence(0, 2);
+	assert_int_equal(read_unit(f, 0), -ESTALE); /* the layout is still the old one */
+	expect_error(m, "STRIPE_ERR_FENCED");
+	assert_int_equal(write_unit(f, 0), -ESTALE);
+	assert_int_equal(read_unit(f, 1), UNIT);
+	atomic_store(&raised, 1);
+	assert_int_equal(read_unit(f, 0), UNIT);
+	assert_int_equal(write_unit(f, 0), UNIT);
+	/* stripe 1 is not ready for the new epoch: its calls wait for the manager */
+	assert_int_equal(read_unit(h, 1), -EIO);
+	expect_error(hasty, "STRIPE_ERR_NOTREADY");
+	for (unsigned i = 1; i < VOLUME_RIG_SERVERS; i++)
+		fence(i, 2);
+	assert_int_equal(leat_pread(f, to, BYTES, 0), BYTES);
+	assert_memory_equal(to, data, BYTES);
+	assert_int_equal(leat_close(h), 0);
+	assert_int_equal(leat_close(f), 0);
+	atomic_store(&raised, 0);
+}
+
+static int setup_on(bool tcp)
+{
+	assert_int_equal(sem_init(&held, 0, 0), 0);
+	assert_int_equal(sem_init(&let_go, 0, 0), 0);
+	leat_flow_fill(data, sizeof(data), 1);
+	volume_rig_start(tcp, "stripe=64K");
+	m = volume_rig_mount(NULL);
+	hasty = volume_rig_mount("stripe_timeo=20ms");
+	return 0;
+}
+
+static int setup_local(void **state)
+{
+	(void)state;
+	return setup_on(false);
+}
+
+static int setup_tcp(void **state)
+{
+	(void)state;
+	return setup_on(true);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	leat_umount(hasty);
+	leat_umount(m);
+	volume_rig_stop();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(restart_loses), cmocka_unit_test(other_servers_do_not), cmocka_unit_test(away),
+		cmocka_unit_test(away_at_fsync), cmocka_unit_test(away_from_the_first), cmocka_unit_test(late_write),
+		cmocka_unit_test(expired),	 cmocka_unit_test(fenced),
+	};
+	int failed = cmocka_run_group_tests_name("local", tests, setup_local, teardown);
+
+	return failed + cmocka_run_group_tests_name("tcp", tests, setup_tcp, teardown);
+}
