@@ -50,6 +50,7 @@ LDFLAGS_test_block_cuts := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=req_conn_lost
 LDFLAGS_test_block_server_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=io_destroy,--wrap=server_start,--wrap=server_reload
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_node_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
+LDFLAGS_test_leat_stripes_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 LDFLAGS_test_block_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_clnt_lookup := -Wl,--wrap=getaddrinfo,--wrap=pthread_create,--wrap=connect,--wrap=getsockopt
 LDFLAGS_test_srv_probe := -Wl,--wrap=rr_ep_post,--wrap=rr_ep_disconnect,--wrap=rr_srv_credit_tick

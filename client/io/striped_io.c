@@ -114,10 +114,11 @@ static bool send_data(struct lt_subreq *p)
 	const struct iovec *iov = p->iov + p->iov_first;
 	uint32_t patience = io->task.m->url.stripe_timeo_ms;
 	char why[120];
-	struct lt_server *server = lt_volume_server(s->v, s->servers[p->stripe], why, sizeof(why));
+	struct lt_server *server;
+	int rc = lt_volume_server(s->v, s->servers[p->stripe], &server, why, sizeof(why));
 
-	if (!server) {
-		stop(p, -EIO, NULL, why);
+	if (rc) {
+		stop(p, rc, NULL, why);
 		return false;
 	}
 	p->epoch = s->epoch;
@@ -144,12 +145,15 @@ static bool send_data(struct lt_subreq *p)
 static bool cut_io(struct lt_bulk *io, struct lt_subreq *p)
 {
 	struct lt_striped *s = striped_of(io);
+	struct lt_server *server;
 	char why[120];
 
 	while (lt_stripe_cut(io, p, &s->layout)) {
-		if (likely(lt_volume_server(s->v, s->servers[p->stripe], why, sizeof(why)) != NULL))
+		int rc = lt_volume_server(s->v, s->servers[p->stripe], &server, why, sizeof(why));
+
+		if (likely(!rc))
 			return true;
-		stop(p, -EIO, NULL, why);
+		stop(p, rc, NULL, why);
 		lt_stage_put(p);
 	}
 	return false;

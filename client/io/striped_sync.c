@@ -217,11 +217,12 @@ static bool send_commit(struct lt_stripe_sync *sync, struct commit *c)
 	struct leat_file *f = sync->op->task.file;
 	struct lt_striped *s = f->striped;
 	char why[120];
-	struct lt_server *server = lt_volume_server(s->v, s->servers[c->stripe], why, sizeof(why));
+	struct lt_server *server;
+	int rc = lt_volume_server(s->v, s->servers[c->stripe], &server, why, sizeof(why));
 
-	if (!server) {
-		sync->err = -EIO;
-		lt_task_explain(&sync->op->task, -EIO, "COMMIT", "%s", why);
+	if (rc) {
+		sync->err = rc;
+		lt_task_explain(&sync->op->task, rc, "COMMIT", "%s", why);
 		return false;
 	}
 	c->of = sync;

@@ -200,21 +200,20 @@ static int connect_server(struct lt_volume *v, struct lt_stripe_server *s)
 	return 0;
 }
 
-struct lt_server *lt_volume_server(struct lt_volume *v, uint32_t id, char *why, size_t cap)
+int lt_volume_server(struct lt_volume *v, uint32_t id, struct lt_server **ret, char *why, size_t cap)
 {
 	struct lt_stripe_server *s = find_server(v, id);
 	int rc;
 
-	if (s && likely(s->server != NULL))
-		return s->server;
 	if (!s) {
 		snprintf(why, cap, "the map of the volume has no server %u", id);
-		return NULL;
+		return -EIO;
 	}
-	rc = connect_server(v, s);
+	rc = likely(s->server != NULL) ? 0 : connect_server(v, s);
 	if (rc)
 		snprintf(why, cap, "stripe server %.80s: %s", s->url, strerror(-rc));
-	return s->server;
+	*ret = s->server;
+	return !rc || rc == -ENOMEM ? rc : -EIO;
 }
 
 const char *lt_volume_url(const struct lt_volume *v, uint32_t id)

@@ -47,9 +47,11 @@ void lt_volume_destroy(struct lt_volume *v);
 must_check int lt_volume_take_map(struct lt_volume *v, const VOLMAPresok *ok);
 
 /** lt_volume_server - finds a server, and starts to connect it if it was not used yet
- * Return: NULL: the map has no such server, or it cannot be connected: @why has the reason
+ * @why: cause of an error
+ *
+ * Return: 0; -EIO: the map has no such server, or it cannot be connected; -ENOMEM
  */
-struct lt_server *lt_volume_server(struct lt_volume *v, uint32_t id, char *why, size_t cap);
+must_check int lt_volume_server(struct lt_volume *v, uint32_t id, struct lt_server **ret, char *why, size_t cap);
 
 /** lt_volume_url - the URL of a server, for messages; "an unknown server" */
 const char *lt_volume_url(const struct lt_volume *v, uint32_t id);

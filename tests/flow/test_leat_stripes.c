@@ -197,6 +197,7 @@ static void two_clients(void **state)
 	leat_flow_fill(model, sizeof(model), 6);
 	write_all(m, f, model, 5 * UNIT + 1, 0);
 	assert_int_equal(leat_fsync(f), 0);
+	check_read(m, f, sizeof(model), 0, 5 * UNIT + 1); /* it has the layout, with the size */
 	g = open_file(other, "both", O_RDWR);
 	check_read(other, g, sizeof(model), 0, 5 * UNIT + 1);
 	write_all(other, g, model + 5 * UNIT, 3 * UNIT, 5 * UNIT);
