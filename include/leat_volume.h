@@ -55,6 +55,7 @@ struct leat_volume_plan {
  *     stripes-N/        for the stripes of server N, with mode 0700; only if its URL is local
  *
  * A server on another machine needs its own server-N.conf, the key and an empty directory, at the same paths there.
+ * If root creates the volume, and the manager is local, root of this machine may use it as root.
  * Nothing that exists is changed. If the function fails, it removes what it has created.
  *
  * Return: 0; -EINVAL: not a possible plan; -EEXIST: @dir exists; -ENOMEM; -errno of a file operation.

@@ -180,6 +180,8 @@ static int print_manager(const struct maker *m, uint32_t id, FILE *f)
 	if (m->plan.width)
 		fprintf(f, "width = %" PRIu32 "\n", m->plan.width);
 	print_clients(m, f);
+	if (!geteuid() && (!m->plan.listen || is_local(m->plan.listen)))
+		fprintf(f, "# the kernel identifies callers of this socket, so root stays root\nroot_squash = no\n");
 	return 0;
 }
 

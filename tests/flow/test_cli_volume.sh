@@ -41,9 +41,14 @@ cp "$work/vol/key" "$work/key"
 bad 1 'File exists' "$LEAT" volume create "$work/vol" --servers "local://$work/s3"
 cmp -s "$work/key" "$work/vol/key" || fail 'the key was replaced'
 
-# root of this machine may write
+[ "$(id -u)" -ne 0 ] || grep -q '^root_squash = no$' "$work/vol/manager.conf" || fail 'root is squashed'
+"$LEAT" volume create "$work/net" --servers tcp://h:1 --listen tcp://h:2 --clients 10.0.0.1 >"$work/out"
+if grep root_squash "$work/out"; then
+	fail 'root of other machines is not squashed'
+fi
+
 mkdir "$work/plain"
-printf 'root_squash = no\n[export /plain]\npath = %s/plain\nroot_squash = no\n' "$work" >>"$work/vol/manager.conf"
+printf '\n[export /plain]\npath = %s/plain\n' "$work" >>"$work/vol/manager.conf"
 start server-1
 start server-2
 second=$pid
@@ -65,6 +70,7 @@ has ' 1500000 .* large$'
 bad 1 'not yet possible for files of a striped volume' "$LEAT" rm "local://$work/vol/sock/vol/tree/large"
 
 # ---- its servers
+export=local://$work/vol/sock/vol
 volume=$(sed -n 's/^volume = //p' "$work/vol/map")
 ok "$LEAT" volume status --map "$work/vol/map" --key "$work/vol/key"
 has "^volume $volume, version 1 of its map"
@@ -89,8 +95,12 @@ chmod 644 "$work/other"
 bad 1 'mode 0600' "$LEAT" volume status --map "$work/vol/map" --key "$work/other"
 bad 1 'no-map: No such file' "$LEAT" volume status --map "$work/no-map" --key "$work/vol/key"
 bad 2 usage "$LEAT" volume status --map "$work/vol/map"
+bad 2 usage "$LEAT" volume status --map "$work/vol/map" --key "$work/vol/key" "$export"
+bad 1 'the export is not a striped volume' "$LEAT" volume status --key "$work/vol/key" "local://$work/vol/sock/plain"
+ok "$LEAT" volume status --key "$work/vol/key" "$export"
+has "^volume $volume, version 1 of its map"
+has "^ +2 full .* local://$work/s2\$"
 # ---- a file: in, where it lies, out
-export=local://$work/vol/sock/vol
 head -c 1000001 /dev/urandom >"$work/file"
 ok "$LEAT" cp "$work/file" "$export/file"
 ok "$LEAT" cp "$export/file" "$work/back"

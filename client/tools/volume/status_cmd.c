@@ -19,6 +19,7 @@
 
 struct asking {
 	char *map, *key; /* files */
+	const char *url; /* of the manager, without @map */
 	struct leat_volume_key *volume_key;
 };
 
@@ -94,16 +95,37 @@ static void print_totals(const struct totals *t)
 	       tool_print_size(file, most));
 }
 
+static int read_map(const char *file, struct leat_volume_map **ret)
+{
+	char why[VOLUME_WHY_BYTES] = "";
+
+	if (!leat_volume_map_read(file, ret, why, sizeof(why)))
+		return TOOL_OK;
+	log_err("%s", why);
+	return TOOL_FAILED;
+}
+
+static int ask_manager(const char *url, struct leat_volume_map **ret)
+{
+	struct tool_target t = { 0 };
+	int rc = TOOL_FAILED;
+
+	if (!tool_attach_with(url, TOOL_IMPATIENT, &t)) {
+		rc = leat_volume_map(t.m, ret);
+		rc = rc ? tool_fail(t.m, t.path, rc) : TOOL_OK;
+	}
+	tool_detach(&t);
+	return rc;
+}
+
 static int ask_all(const struct asking *a)
 {
 	struct leat_volume_map *map;
 	struct totals t = { 0 };
-	char why[VOLUME_WHY_BYTES] = "";
+	int rc = a->map ? read_map(a->map, &map) : ask_manager(a->url, &map);
 
-	if (leat_volume_map_read(a->map, &map, why, sizeof(why))) {
-		log_err("%s", why);
-		return TOOL_FAILED;
-	}
+	if (rc != TOOL_OK)
+		return rc;
 	printf("volume %016" PRIx64 ", version %" PRIu64 " of its map\n", map->volume, map->version);
 	printf("server state     free     size  clock      term verifier          URL\n");
 	for (size_t i = 0; i < map->nservers && !tool_interrupted(); i++)
@@ -130,23 +152,25 @@ static int ask_with_key(struct asking *a)
 static int status_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct asking a = { 0 };
-	int rc = TOOL_USAGE;
+	int rc = tool_options(self, argc, argv, &a);
 
-	if (tool_options(self, argc, argv, &a) < 0 || optind != argc || !a.map || !a.key)
+	if (rc < 0 || argc - optind != !a.map || !a.key) {
 		rc = tool_usage(self);
-	else
+	} else {
+		a.url = argv[optind];
 		rc = ask_with_key(&a);
+	}
 	free(a.map);
 	free(a.key);
 	return rc;
 }
 
 static const struct opt status_opts[] = {
-	{ "map", "FILE", NULL, "the map of the volume", NULL, OPT_TEXT, 0, OPT_AT(struct asking, map) },
+	{ "map", "FILE", NULL, "the map of the volume, instead of that of a manager", NULL, OPT_TEXT, 0, OPT_AT(struct asking, map) },
 	{ "key", "FILE", NULL, "the key of the volume", NULL, OPT_TEXT, 0, OPT_AT(struct asking, key) },
 };
 
 const struct tool_cmd cmd_volume_status = {
-	"volume status", "--map FILE --key FILE", "asks each stripe server for its state and its room", status_run, status_opts,
+	"volume status", "--key FILE {--map FILE | URL}", "asks each stripe server for its state and its room", status_run, status_opts,
 	ARRAY_SIZE(status_opts), .mixed = true, .also = &cmd_volume_show,
 };

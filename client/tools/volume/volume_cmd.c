@@ -141,7 +141,7 @@ static int volume_run(const struct tool_cmd *self, int argc, char **argv)
 const struct tool_cmd cmd_volume = {
 	"volume",
 	"create --servers URL,URL... [OPTION]... DIR\n"
-	"       leat volume status --map FILE --key FILE\n"
+	"       leat volume status --key FILE {--map FILE | URL}\n"
 	"       leat volume show [--offset BYTE] URL...",
 	"striped volumes: create, ask the stripe servers, show where files lie",
 	.run = volume_run,
