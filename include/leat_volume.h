@@ -86,6 +86,27 @@ struct leat_volume_map {
 int leat_volume_map_read(const char *file, struct leat_volume_map **ret, char *why, size_t why_bytes);
 void leat_volume_map_free(struct leat_volume_map *m); /* NULL is fine */
 
+enum leat_volume_state { LEAT_VOLUME_KEEP, LEAT_VOLUME_FULL, LEAT_VOLUME_OUT };
+
+struct leat_volume_change {
+	size_t size;                /* set by the caller: sizeof(struct leat_volume_change) */
+	uint32_t server;            /* id; 0: a new server, which gets the next id */
+	const char *url;            /* NULL: as before */
+	enum leat_volume_state state; /* LEAT_VOLUME_FULL: new files get stripes there; OUT: they get none; KEEP: as before */
+};
+
+/** leat_volume_map_change - changes one server in the file of a map, and raises its version
+ * @ret_server: gets the id; may be NULL
+ *
+ * The file is replaced at once, so that a reader sees the old or the new map. The manager reads it when it
+ * reloads.
+ *
+ * Return: 0; -ENOENT: no such server, or no such file; -EINVAL: not a possible URL, or not a map; -EEXIST: FILE.new exists,
+ * so another change is being made, or was interrupted; -ENOSPC: 256 servers; -errno of a file operation.
+ */
+int leat_volume_map_change(const char *file, const struct leat_volume_change *change, uint32_t *ret_server, char *why,
+			   size_t why_bytes);
+
 /** leat_volume_map - gets the map of the volume that @m is a mount of
  * @ret: the caller frees it with leat_volume_map_free()
  *

@@ -27,6 +27,7 @@
 #include "rpcrdma_addr.h"
 #include "stripe_key.h"
 #include "volume_map.h"
+#include "volume_maps.h"
 
 #define LEAT_SCHEME "leat://"
 #define FIRST_ENTRIES 4u /* entries of the directory that are of no server */
@@ -231,7 +232,7 @@ static struct entry entry_of(const struct maker *m, unsigned i)
 
 /* ---- on disk --------------------------------------------------------------------------------- */
 
-static int write_all(int fd, const char *text, size_t n)
+int lt_volume_write(int fd, const char *text, size_t n)
 {
 	while (n) {
 		ssize_t done = write(fd, text, n);
@@ -260,7 +261,7 @@ static int write_file(const struct maker *m, const struct entry *e)
 	if (!err && fd < 0)
 		err = -errno;
 	if (fd >= 0) {
-		err = fchmod(fd, e->mode) ? -errno : write_all(fd, text, n);
+		err = fchmod(fd, e->mode) ? -errno : lt_volume_write(fd, text, n);
 		close(fd);
 		if (err)
 			(void)unlinkat(m->fd, e->name, 0);

@@ -50,24 +50,16 @@ int lt_volume_map_make(uint64_t volume, uint64_t version, const volume_server *s
 	return 0;
 }
 
-static int parse_text(const char *text, size_t n, struct leat_volume_map **ret, char *why, size_t why_bytes)
-{
-	struct volume_map map;
-	int err = volume_map_parse(text, n, &map, why, why_bytes);
-
-	if (err)
-		return err;
-	err = lt_volume_map_make(map.volume, map.version, map.servers, map.n, ret);
-	volume_map_fini(&map);
-	return err ? opt_fail(err, why, why_bytes, "out of memory") : 0;
-}
-
 /* Return: the length, at most VOLUME_MAP_FILE_MAX + 1; -errno */
-static ssize_t read_all(int fd, char *text)
+static ssize_t read_all(int fd, char *text, mode_t *ret_mode)
 {
+	struct stat st;
 	size_t n = 0;
 	ssize_t got;
 
+	if (fstat(fd, &st))
+		return -errno;
+	*ret_mode = st.st_mode & 07777;
 	do {
 		got = read(fd, text + n, VOLUME_MAP_FILE_MAX + 1 - n);
 		if (got < 0)
@@ -77,23 +69,37 @@ static ssize_t read_all(int fd, char *text)
 	return (ssize_t)n;
 }
 
-int leat_volume_map_read(const char *file, struct leat_volume_map **ret, char *why, size_t why_bytes)
+int lt_volume_map_load(const char *file, struct volume_map *ret, mode_t *ret_mode, char *why, size_t why_bytes)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err;
-	char *text = malloc(VOLUME_MAP_FILE_MAX + 1), reason[256] = "";
+	char *text = malloc(VOLUME_MAP_FILE_MAX + 1);
 	ssize_t n;
 
-	n = fd < 0 ? -errno : !text ? -ENOMEM : read_all(fd, text);
+	n = fd < 0 ? -errno : !text ? -ENOMEM : read_all(fd, text, ret_mode);
 	if (fd >= 0)
 		close(fd);
 	if (n > (ssize_t)VOLUME_MAP_FILE_MAX)
 		n = -EFBIG;
 	if (n < 0)
-		err = opt_fail((int)n, reason, sizeof(reason), "%s", strerror((int)-n));
+		err = opt_fail((int)n, why, why_bytes, "%s", strerror((int)-n));
 	else
-		err = parse_text(text, (size_t)n, ret, reason, sizeof(reason));
+		err = volume_map_parse(text, (size_t)n, ret, why, why_bytes);
 	free(text);
-	return err ? opt_fail(err, why, why_bytes, "map %s: %s", file, reason) : 0;
+	return err;
+}
+
+int leat_volume_map_read(const char *file, struct leat_volume_map **ret, char *why, size_t why_bytes)
+{
+	char reason[256] = "";
+	struct volume_map map;
+	mode_t mode;
+	int err = lt_volume_map_load(file, &map, &mode, reason, sizeof(reason));
+
+	if (err)
+		return opt_fail(err, why, why_bytes, "map %s: %s", file, reason);
+	err = lt_volume_map_make(map.volume, map.version, map.servers, map.n, ret);
+	volume_map_fini(&map);
+	return err ? opt_fail(err, why, why_bytes, "out of memory") : 0;
 }
 
 void leat_volume_map_free(struct leat_volume_map *m)

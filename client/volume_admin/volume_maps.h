@@ -6,11 +6,13 @@
 #ifndef LT_VOLUME_MAPS_H
 #define LT_VOLUME_MAPS_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/util.h"
 #include "leat_volume.h"
-#include "volumes.h"
+#include "volume_map.h"
 
 /** lt_volume_map_make - copies a map; leat_volume_map_free() frees it
  *
@@ -18,5 +20,16 @@
  */
 int must_check lt_volume_map_make(uint64_t volume, uint64_t version, const volume_server *servers, unsigned n,
 				  struct leat_volume_map **ret);
+
+/** lt_volume_map_load - reads the file of a map; volume_map_fini() follows
+ * @ret_mode: gets its permissions
+ * @why: gets the reason of a failure, without the name of the file
+ *
+ * Return: 0, -errno.
+ */
+int must_check lt_volume_map_load(const char *file, struct volume_map *ret, mode_t *ret_mode, char *why, size_t why_bytes);
+
+/** lt_volume_write - writes all of @text and makes it durable; Return: 0, -errno */
+int must_check lt_volume_write(int fd, const char *text, size_t n);
 
 #endif

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# test_cli_volume.sh - leat volume: creates a volume whose leatds start as it says, asks its servers, shows where files lie
+# test_cli_volume.sh - leat volume: creates a volume whose leatds start as it says, asks its servers, shows where files lie, changes its map
 
 set -eu
 . tests/lib/checks.sh
@@ -103,8 +103,8 @@ has "^ +2 full .* local://$work/s2\$"
 # ---- a file: in, where it lies, out
 head -c 1000001 /dev/urandom >"$work/file"
 ok "$LEAT" cp "$work/file" "$export/file"
-ok "$LEAT" cp "$export/file" "$work/back"
-cmp "$work/file" "$work/back" || fail 'the copy differs'
+ok "$LEAT" cp "$export/file" "$work/file.back"
+cmp "$work/file" "$work/file.back" || fail 'the copy differs'
 ok "$LEAT" volume show "$export/file"
 has '^local:.*/file: 1000001 bytes, epoch 1, object [0-9a-f]{32}$'
 has '^2 stripes of units of 65536 bytes$'
@@ -124,9 +124,37 @@ bad 1 'file-x: .*No such file' "$LEAT" volume show "$export/file-x"
 bad 1 'the export is not a striped volume' "$LEAT" volume show "local://$work/vol/sock/plain/"
 bad 2 'usage' "$LEAT" volume show
 
+# ---- a third server, for new files; then one of them is left out
+sed "s,$work/s1,$work/s3,; s,stripes-1,stripes-3,; s/^id = 1/id = 3/" "$work/vol/server-1.conf" >"$work/vol/server-3.conf"
+mkdir -m 700 "$work/vol/stripes-3"
+start server-3
+ok "$LEAT" volume add-server --map "$work/vol/map" "local://$work/s3"
+has '^server 3: the map is changed'
+ok "$LEAT" ctl reload "local://$work/vol/sock"
+ok "$LEAT" cp "$work/file" "$export/wide"
+ok "$LEAT" volume show "$export/wide"
+has '^3 stripes of '
+ok "$LEAT" volume set-state --map "$work/vol/map" 1 out
+ok "$LEAT" ctl reload "local://$work/vol/sock"
+ok "$LEAT" cp "$work/file" "$export/narrow"
+ok "$LEAT" volume show "$export/narrow"
+has '^2 stripes of '
+if grep -q " local://$work/s1\$" "$work/out"; then
+	fail 'a new file has a stripe on a server that is out'
+fi
+ok "$LEAT" cp "$export/file" "$work/again"
+cmp "$work/file" "$work/again" || fail 'a file on a server that is out differs'
+ok "$LEAT" volume status --key "$work/vol/key" "$export"
+has "version 3 of its map"
+has "^ +1 out .* local://$work/s1\$"
+bad 1 'no such server' "$LEAT" volume set-url --map "$work/vol/map" 9 tcp://a
+bad 1 'another server has it' "$LEAT" volume set-url --map "$work/vol/map" 1 "local://$work/s2"
+bad 2 usage "$LEAT" volume set-state --map "$work/vol/map" 1 gone
+bad 2 usage "$LEAT" volume add-server "local://$work/s9"
+
 kill "$second"
 wait "$second" || :
 some "$work/vol/map" "$work/vol/key" '^ +2 full +failed: '
-has "^ +1 full .* local://$work/s1\$"
+has "^ +1 out .* local://$work/s1\$"
 
 echo "$checks checks"

@@ -252,6 +252,60 @@ static void reads_map(void **state)
 	assert_non_null(strstr(why, "line 1"));
 }
 
+static int change(uint32_t server, const char *url, enum leat_volume_state state, uint32_t *ret)
+{
+	const struct leat_volume_change c = { .size = sizeof(c), .server = server, .url = url, .state = state };
+
+	why[0] = '\0';
+	return leat_volume_map_change(tmp_dir_path(&dir, "map"), &c, ret, why, sizeof(why));
+}
+
+static void changes_map(void **state)
+{
+	static const char text[] = "volume = 0000000000000009\nversion = 3\n[server 4]\nurl = tcp://a\n"
+				   "[server 2]\nurl = tcp://b\n";
+	struct leat_volume_map *m;
+	uint32_t id = 0;
+
+	(void)state;
+	tmp_dir_write(&dir, "map", text);
+	assert_int_equal(chmod(tmp_dir_path(&dir, "map"), 0640), 0);
+	assert_int_equal(change(0, "tcp://c", LEAT_VOLUME_KEEP, &id), 0);
+	assert_int_equal(id, 5);
+	assert_int_equal(change(2, NULL, LEAT_VOLUME_OUT, &id), 0);
+	assert_int_equal(id, 2);
+	assert_int_equal(change(4, "tcp://d", LEAT_VOLUME_KEEP, NULL), 0);
+	assert_true(is_there("map", 0640));
+	assert_int_equal(leat_volume_map_read(tmp_dir_path(&dir, "map"), &m, why, sizeof(why)), 0);
+	assert_true(m->volume == 9 && m->version == 6 && m->nservers == 3);
+	assert_true(m->servers[0]->id == 4 && !m->servers[0]->out && m->servers[1]->out && !m->servers[2]->out);
+	assert_string_equal(m->servers[0]->url, "tcp://d");
+	assert_string_equal(m->servers[2]->url, "tcp://c");
+	leat_volume_map_free(m);
+	/* what fails changes nothing */
+	assert_int_equal(change(9, NULL, LEAT_VOLUME_OUT, NULL), -ENOENT);
+	assert_int_equal(change(0, NULL, LEAT_VOLUME_FULL, NULL), -EINVAL);
+	assert_int_equal(change(0, "tcp://c", LEAT_VOLUME_FULL, NULL), -EINVAL);
+	assert_int_equal(change(0, "tcp://e\nstate = out", LEAT_VOLUME_FULL, NULL), -EINVAL);
+	countdown = 1; /* the text */
+	assert_int_equal(change(2, NULL, LEAT_VOLUME_FULL, NULL), -ENOMEM);
+	assert_int_equal(access(tmp_dir_path(&dir, "map.new"), F_OK), -1);
+	tmp_dir_write(&dir, "map.new", "of another change");
+	assert_int_equal(change(2, NULL, LEAT_VOLUME_FULL, NULL), -EEXIST);
+	assert_string_equal(read_file("map.new"), "of another change");
+	has("map", "version = 6\n");
+	assert_int_equal(unlink(tmp_dir_path(&dir, "map.new")), 0);
+	for (countdown = 2; countdown < 4; countdown++) { /* write, fsync */
+		unsigned which = countdown;
+
+		assert_int_equal(change(2, NULL, LEAT_VOLUME_FULL, NULL), -EDQUOT);
+		assert_int_equal(access(tmp_dir_path(&dir, "map.new"), F_OK), -1);
+		countdown = which;
+	}
+	countdown = 0;
+	has("map", "version = 6\n");
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -269,7 +323,7 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(makes), cmocka_unit_test(refuses), cmocka_unit_test(leaves_nothing),
-					    cmocka_unit_test(reads_map) };
+					    cmocka_unit_test(reads_map), cmocka_unit_test(changes_map) };
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -114,5 +114,5 @@ static const struct opt show_opts[] = {
 
 const struct tool_cmd cmd_volume_show = {
 	"volume show", "[--offset BYTE] URL...", "shows on which servers the bytes of files lie", show_run, show_opts,
-	ARRAY_SIZE(show_opts), .mixed = true,
+	ARRAY_SIZE(show_opts), .mixed = true, .also = &cmd_volume_add_server,
 };

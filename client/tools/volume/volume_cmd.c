@@ -134,7 +134,7 @@ static int volume_run(const struct tool_cmd *self, int argc, char **argv)
 	if (verb)
 		return verb->run(verb, argc - 1, argv + 1);
 	if (argc > 1)
-		log_err("%s: no such verb: create, status and show are known", argv[1]);
+		log_err("%s: no such verb: create, status, show, add-server, set-url and set-state are known", argv[1]);
 	return tool_usage(self);
 }
 
@@ -142,8 +142,11 @@ const struct tool_cmd cmd_volume = {
 	"volume",
 	"create --servers URL,URL... [OPTION]... DIR\n"
 	"       leat volume status --key FILE {--map FILE | URL}\n"
-	"       leat volume show [--offset BYTE] URL...",
-	"striped volumes: create, ask the stripe servers, show where files lie",
+	"       leat volume show [--offset BYTE] URL...\n"
+	"       leat volume add-server --map FILE URL\n"
+	"       leat volume set-url --map FILE SERVER URL\n"
+	"       leat volume set-state --map FILE SERVER full|out",
+	"striped volumes: create, ask the stripe servers, show where files lie, change the map",
 	.run = volume_run,
 	.also = &cmd_volume_create,
 };

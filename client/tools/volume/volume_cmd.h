@@ -10,7 +10,7 @@
 
 #define VOLUME_WHY_BYTES 512
 
-/* `leat volume status ...`, `leat volume show ...` */
-extern const struct tool_cmd cmd_volume_status, cmd_volume_show;
+/* `leat volume status ...`, `leat volume show ...`, `leat volume add-server ...` */
+extern const struct tool_cmd cmd_volume_status, cmd_volume_show, cmd_volume_add_server;
 
 #endif
