@@ -244,8 +244,8 @@ int lt_server_dial(struct lt_server *s, unsigned index, const struct rpcrdma_add
 		.reg_entries = s->url.reg_entries,
 		.reg_bytes = (size_t)s->url.reg_bytes,
 		.dirty_watermark = s->url.dirty_watermark,
-		/* the user chose the path of a local:// URL; that of leat:// came from a server */
-		.check_socket = s->url.scheme == LT_SCHEME_LEAT,
+		/* the user chose the path of a local:// URL; that of leat://, or of a stripe server, came from a server */
+		.check_socket = s->url.scheme == LT_SCHEME_LEAT || s->kind == LT_SERVER_STRIPES,
 		.socket_uid = s->url.socket_uid,
 		.shares = s->url.shares[0] ? s->url.shares : NULL,
 	};

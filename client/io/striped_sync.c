@@ -81,7 +81,7 @@ static unsigned count_unstable(const struct leat_file *f)
 
 bool lt_striped_is_dirty(const struct leat_file *f)
 {
-	return f->striped && (count_unstable(f) || lt_striped_owes(f->striped));
+	return f->striped && lt_file_can_write(f) && (count_unstable(f) || lt_striped_owes(f->striped));
 }
 
 /* ---- the end ---- */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 
@@ -249,6 +250,67 @@ static void wait_result(struct leat *at, const int64_t *result)
 		(void)leat_poll(leat_session(at), 10);
 }
 
+/* The end of a mount waits for no server longer than it may. */
+static void umount_while_away(void **state)
+{
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f = make_file("umount"), *h = open_file(other, "umount", O_RDWR);
+	unsigned gone = server_of(1);
+
+	(void)state;
+	for (unsigned i = 0; i < UNITS; i++)
+		assert_int_equal(write_unit(h, i), UNIT);
+	volume_rig_end_server(gone);
+	assert_int_equal(leat_umount_within(other, 20), -ETIMEDOUT); /* it closes the file */
+	volume_rig_start_server(gone);
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* The paths of local sockets come from the manager: none is used that another user could replace. */
+static void sockets_of_others(void **state)
+{
+	struct leat_file *f = make_file("socket"), *h;
+	struct leat *other = volume_rig_mount(NULL);
+
+	(void)state;
+	if (volume_rig.tcp)
+		skip();
+	h = open_file(other, "socket", O_RDONLY);
+	assert_int_equal(chmod(volume_rig.dir.path, 0777), 0);
+	assert_int_equal(read_unit(h, 0), -EIO);
+	expect_error(other, volume_rig.server_url[server_of(0)]);
+	expect_error(other, "others could replace the socket");
+	assert_int_equal(chmod(volume_rig.dir.path, 0755), 0);
+	assert_int_equal(read_unit(h, 0), UNIT);
+	assert_int_equal(leat_close(h), 0);
+	leat_umount(other);
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* A commit that waits for a server is cancelled, and may be made again. */
+static void fsync_is_cancelled(void **state)
+{
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f = make_file("stop"), *h = open_file(other, "stop", O_RDWR);
+	unsigned gone = server_of(1);
+	int64_t result = INT64_MIN;
+
+	(void)state;
+	for (unsigned i = 0; i < UNITS; i++)
+		assert_int_equal(write_unit(h, i), UNIT);
+	volume_rig_end_server(gone);
+	assert_int_equal(leat_aio_fsync(h, (struct leat_cb){ .fn = note_result, .user_data = &result }), 0);
+	assert_int_equal(leat_cancel(other, &result), 0);
+	wait_result(other, &result);
+	assert_int_equal(result, -ECANCELED);
+	volume_rig_start_server(gone);
+	assert_int_equal(leat_fsync(h), -EIO); /* it has restarted */
+	expect_error(other, "lost data");
+	assert_int_equal(leat_close(h), -EIO);
+	leat_umount(other);
+	assert_int_equal(leat_close(f), 0);
+}
+
 /* A server that the client has never seen */
 static void away_from_the_first(void **state)
 {
@@ -436,7 +498,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(restart_loses), cmocka_unit_test(other_servers_do_not), cmocka_unit_test(away),
 		cmocka_unit_test(away_at_fsync), cmocka_unit_test(away_from_the_first), cmocka_unit_test(late_write),
-		cmocka_unit_test(expired),	 cmocka_unit_test(fenced),
+		cmocka_unit_test(expired),	 cmocka_unit_test(fenced),		    cmocka_unit_test(umount_while_away),
+		cmocka_unit_test(fsync_is_cancelled), cmocka_unit_test(sockets_of_others),
 	};
 	int failed = cmocka_run_group_tests_name("local", tests, setup_local, teardown);
 
