@@ -187,7 +187,8 @@ struct lt_op {
 	struct lt_fh fh2;              /* rename: directory of the old name; link: the file */
 	char name2[LT_NAME_MAX + 1];
 	void (*stop_others)(struct lt_op *op); /* cancels calls in flight other than op->call; NULL: there are none */
-	struct lt_striped *striped;    /* of a report, fsync or close: see striped.h */
+	struct lt_striped *striped;    /* of a report: see striped.h */
+	struct list waits;             /* for such a report */
 	struct lt_stripe_sync *sync;   /* calls to several stripe servers: striped_sync.c */
 	struct lt_removed *removed;    /* hidden name of a file that is open; see removed.h. The operation owns it */
 	struct list opening;           /* in m->opening, if is_opening */

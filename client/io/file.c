@@ -239,15 +239,41 @@ static void setattr_done(struct lt_op *op, int err)
 	lt_file_release(f);
 }
 
+static void send_setattr(struct lt_op *op, int err)
+{
+	if (err) {
+		setattr_done(op, err);
+		return;
+	}
+	op->args.setattr.object = lt_fh_wire(&op->task.file->fh);
+	op->args.setattr.new_attributes = op->sattr;
+	op->args.setattr.guard.check = FALSE;
+	lt_op_call(op, NFSPROC3_SETATTR, setattr_done);
+}
+
+static void wait_report(struct lt_op *op, int err)
+{
+	if (err)
+		setattr_done(op, err);
+	else
+		lt_striped_wait_report(op->task.file->striped, op, send_setattr);
+}
+
+/* In a striped volume a report sets the time of the last change. One that came later would replace that of the caller. */
+static bool comes_after_reports(const struct lt_op *op)
+{
+	return op->task.file->striped && op->sattr.mtime.set_it != DONT_CHANGE;
+}
+
 static void setattr_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
 	lt_file_hold(op->task.file);
 	lt_readahead_drop(op->task.file);
-	op->args.setattr.object = lt_fh_wire(&op->task.file->fh);
-	op->args.setattr.new_attributes = op->sattr;
-	op->args.setattr.guard.check = FALSE;
-	lt_op_call(op, NFSPROC3_SETATTR, setattr_done);
+	if (comes_after_reports(op))
+		lt_striped_commit(op, wait_report);
+	else
+		send_setattr(op, 0);
 }
 
 static int submit_setattr(struct leat_file *f, const char *verb, const sattr3 *sattr, struct leat_cb cb)

@@ -40,6 +40,7 @@ struct lt_striped *lt_striped_get(struct lt_volume *v, const struct lt_fh *fh)
 	s->refs = 1;
 	s->fh = s->grown.fh = *fh;
 	list_init(&s->grown.link);
+	list_init(&s->waiting);
 	list_add_tail(&v->nodes, &s->link);
 	return s;
 }
@@ -167,6 +168,29 @@ static struct lt_striped *striped_of(struct lt_op *op)
 	return op->striped;
 }
 
+static void end_wait(struct lt_op *op, int err)
+{
+	list_del(&op->waits);
+	op->stop_others = NULL;
+	op->next(op, err);
+}
+
+static void stop_wait(struct lt_op *op)
+{
+	end_wait(op, -ECANCELED);
+}
+
+void lt_striped_wait_report(struct lt_striped *s, struct lt_op *op, lt_op_step next)
+{
+	if (!s->is_reporting) {
+		next(op, 0);
+		return;
+	}
+	op->next = next;
+	op->stop_others = stop_wait;
+	list_add_tail(&s->waiting, &op->waits);
+}
+
 static void report_end(struct lt_op *op, int err)
 {
 	struct lt_striped *s = striped_of(op);
@@ -175,6 +199,8 @@ static void report_end(struct lt_op *op, int err)
 		lt_striped_reported(s, op->seq, op->res.volume_report.VOLREPORTres_u.resok.bytes);
 	lt_op_free_results(op);
 	s->is_reporting = false;
+	while (!list_is_empty(&s->waiting))
+		end_wait(list_entry(s->waiting.next, struct lt_op, waits), 0);
 	lt_striped_put(s);
 	lt_op_finish(op, 0); /* no caller */
 }

@@ -9,6 +9,7 @@
 #include "grown.h"
 #include "layout.h"
 #include "lt_volume.h"
+#include "op.h"
 
 /* Handles of all stripes, with one right. */
 struct lt_stripe_handles {
@@ -37,6 +38,7 @@ struct lt_striped {
 	uint64_t wrote, reported;  /* numbers of writes: the last one, and the last one that a report covers */
 	uint64_t report_epoch;     /* of the writes since the last report */
 	bool is_reporting;         /* by the timer */
+	struct list waiting;       /* struct lt_op, by `waits`: for the end of that */
 };
 
 /** lt_striped_get - finds or creates the state of a file; drop it with lt_striped_put()
@@ -85,6 +87,11 @@ static inline bool lt_striped_owes(const struct lt_striped *s)
 {
 	return s->wrote != s->reported;
 }
+
+/** lt_striped_wait_report - calls next(op, 0) when no report of the timer is in flight: at once, or later
+ * next(-ECANCELED): the operation was cancelled
+ */
+void lt_striped_wait_report(struct lt_striped *s, struct lt_op *op, lt_op_step next);
 
 /** lt_striped_report - the arguments of REPORT; they point into @s. The handles to write are needed and present */
 VOLREPORTargs lt_striped_report(struct lt_striped *s);
