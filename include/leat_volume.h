@@ -38,7 +38,7 @@ struct leat_volume_plan {
 	const char *const *servers; /* URLs at which the stripe servers are to listen; server N is the Nth one, from 1 */
 	size_t nservers;            /* 1 to 256 */
 	const char *listen;         /* URL at which the manager is to listen; NULL: local://DIR/sock */
-	const char *clients;        /* option of leatd.conf; needed if a URL is not local */
+	const char *clients;        /* option of leatd.conf, with the manager's machine; needed if a URL is not local */
 	uint32_t stripe;            /* bytes of a stripe unit: a power of two from 64 KiB to 16 MiB; 0: 1 MiB */
 	uint32_t width;             /* stripes of a file, at most @nservers; 0: all servers */
 };

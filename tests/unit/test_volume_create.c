@@ -64,6 +64,35 @@ FILE *__wrap_open_memstream(char **ret, size_t *n)
 	return fails() ? NULL : __real_open_memstream(ret, n);
 }
 
+static unsigned memory_countdown; /* the allocation that fails; 0: none */
+
+static bool has_memory(void)
+{
+	return !memory_countdown || --memory_countdown;
+}
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+void *__real_calloc(size_t n, size_t m);
+void *__wrap_calloc(size_t n, size_t m);
+char *__real_strdup(const char *s);
+char *__wrap_strdup(const char *s);
+
+void *__wrap_malloc(size_t n)
+{
+	return has_memory() ? __real_malloc(n) : NULL;
+}
+
+void *__wrap_calloc(size_t n, size_t m)
+{
+	return has_memory() ? __real_calloc(n, m) : NULL;
+}
+
+char *__wrap_strdup(const char *s)
+{
+	return has_memory() ? __real_strdup(s) : NULL;
+}
+
 /* ---- parts ---- */
 
 static struct leat_volume_plan a_plan(void)
@@ -306,6 +335,56 @@ static void changes_map(void **state)
 	has("map", "version = 6\n");
 }
 
+/* Return: 0, -ENOMEM; each of them leaves no memory behind */
+static int use_files(unsigned step)
+{
+	const struct leat_volume_change c = { .size = sizeof(c), .url = step & 1 ? "tcp://y" : "tcp://z", .server = 2 };
+	struct leat_volume_map *m = NULL;
+	struct leat_volume_key *k = NULL;
+	int err = leat_volume_map_read(tmp_dir_path(&dir, "v/map"), &m, why, sizeof(why));
+
+	if (!err)
+		err = leat_volume_key_read(tmp_dir_path(&dir, "v/key"), &k, why, sizeof(why));
+	if (!err)
+		err = leat_volume_map_change(tmp_dir_path(&dir, "v/map"), &c, NULL, why, sizeof(why));
+	leat_volume_map_free(m);
+	leat_volume_key_free(k);
+	return err;
+}
+
+static void short_of_memory(void **state)
+{
+	struct leat_volume_plan p = a_plan();
+	unsigned n = 0;
+	int err;
+
+	(void)state;
+	do {
+		memory_countdown = ++n;
+		err = create(&p, NULL);
+		if (memory_countdown)
+			break;
+		assert_int_equal(err, -ENOMEM);
+		assert_int_equal(access(tmp_dir_path(&dir, "v"), F_OK), -1);
+	} while (n < 1000);
+	memory_countdown = 0;
+	assert_int_equal(err, 0);
+	assert_true(n > 3);
+	n = 0;
+	do {
+		memory_countdown = ++n;
+		err = use_files(n);
+		if (memory_countdown)
+			break;
+		assert_int_equal(err, -ENOMEM);
+		assert_int_equal(access(tmp_dir_path(&dir, "v/map.new"), F_OK), -1);
+	} while (n < 1000);
+	memory_countdown = 0;
+	assert_int_equal(err, 0);
+	assert_true(n > 8);
+	clear();
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -323,7 +402,8 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(makes), cmocka_unit_test(refuses), cmocka_unit_test(leaves_nothing),
-					    cmocka_unit_test(reads_map), cmocka_unit_test(changes_map) };
+					    cmocka_unit_test(reads_map), cmocka_unit_test(changes_map),
+					    cmocka_unit_test(short_of_memory) };
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
