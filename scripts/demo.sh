@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# demo.sh - a file travels: in and out of a private server, over the local fabric and over TCP, and of a striped volume
+# demo.sh - a file travels: in and out of a private server, over the local fabric and over TCP; and a striped volume
 #
 # Starts a leatd on a temporary directory, as whoever you are; copies this tree and a big file in
-# and out; compares checksums; prints a table. Then the same with a volume of three stripe servers. Needs about 1.6 GiB in $TMPDIR. DEMO_MIB is the size of
-# the big file (512).
+# and out; compares checksums; prints a table. Then the same with a volume of three stripe servers, and where the bytes lie.
+# Needs about 1.6 GiB in $TMPDIR. DEMO_MIB is the size of the big file (512).
 
 set -eu
 cd "$(dirname "$0")/.."
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${DEMO_MIB:=512}"
 . scripts/private-leatd.sh
+. scripts/private-volume.sh
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/leat-demo.XXXXXX")
 finish() {
@@ -26,15 +27,6 @@ trap 'exit 143' TERM
 fail() {
 	echo "demo: $*" >&2
 	exit 1
-}
-
-volume_pids=''
-volume_stop() {
-	for p in $volume_pids; do
-		kill "$p" 2>/dev/null || :
-		wait "$p" 2>/dev/null || :
-	done
-	volume_pids=''
 }
 
 # What makes a tree: names, types, permissions of files, targets of links, and every byte.
@@ -102,32 +94,11 @@ travel local "$local_url"
 travel tcp "$tcp_url"
 leatd_stop
 
-# ---- a striped volume
-
-# volume_run NAME: a leatd with the configuration of that name, which has said that it is ready
-volume_run() {
-	mkfifo "$work/words.$1"
-	"$LEATD" --config "$work/vol/$1.conf" >"$work/words.$1" 2>>"$work/volume.log" &
-	volume_pids="$volume_pids $!"
-	ready=''
-	while read -r line; do
-		case $line in
-		*ready*)
-			ready=1
-			break
-			;;
-		esac
-	done <"$work/words.$1"
-	[ -n "$ready" ] || fail "volume: $1 did not start: $(cat "$work/volume.log")"
-}
+# ---- a striped volume: a manager and three stripe servers
 
 travel_striped() {
-	"$LEAT" volume create "$work/vol" --servers "local://$work/s1,local://$work/s2,local://$work/s3" >/dev/null ||
-		fail 'volume: create'
-	for name in server-1 server-2 server-3 manager; do
-		volume_run "$name"
-	done
-	url=local://$work/vol/sock/vol
+	volume_start "$work/volume" 3 || fail 'no volume'
+	url=$volume_url
 	start=$(now_ms)
 	"$LEAT" cp -rp "$work/tree" "$url/tree" || fail 'volume: tree in'
 	"$LEAT" cp -rp "$url/tree" "$work/tree.back" || fail 'volume: tree out'
@@ -148,10 +119,10 @@ travel_striped() {
 		"$(echo "$cost" | json copied_per_byte)" >>"$work/table"
 	echo "demo: volume: $files files in and out in $tree_ms ms, $DEMO_MIB MiB in and out, all checksums agree"
 	"$LEAT" volume show "$url/big" || fail 'volume: show'
+	volume_stop
 }
 
 travel_striped
-volume_stop
 
 echo
 printf '%-10s %8s %8s %10s %12s %12s %12s\n' transport 'put MB/s' 'get MB/s' 'read MB/s' \

@@ -1,0 +1,119 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# bench-volume.sh - striped volumes: what each further server brings
+#
+#   scripts/bench-volume.sh [PART...]     all parts by default
+#
+# In each of ROUNDS (5) rounds the candidates take turns, SECS (1) seconds each; the table has medians, and the median of the
+# ratios within a round. Everything is on this host, over the local fabric.
+#
+#   disks     volumes on 1, 2 and 4 stripe servers, each with a simulated disk of 100 MB/s (store=rate:100M): sequential reads
+#             and writes of 1, and of 4 clients with a file each; divided by the rate on one server
+#   local     reads and writes on 4 stripe servers without a limit, in memory (tmpfs), beside one; with the client's CPU
+
+set -eu
+cd "$(dirname "$0")/.."
+: "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${ROUNDS:=5}" "${SECS:=1}" "${SIZE:=128}"
+parts=${*:-disks local}
+. scripts/private-leatd.sh
+. scripts/private-volume.sh
+
+wanted() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
+
+tmp=${TMPDIR:-/tmp}
+if [ "$(stat -f -c %T /dev/shm 2>/dev/null)" = tmpfs ] && [ -w /dev/shm ]; then
+	tmp=/dev/shm
+else
+	echo "bench-volume: /dev/shm is no tmpfs: the disk below $tmp is measured, too"
+fi
+work=$(mktemp -d "$tmp/leat-bench.XXXXXX")
+finish() {
+	volume_stop
+	rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'; }
+
+# start N [LINE...]: a volume of N servers with four files; its URL is in $work/url.N
+start() {
+	n=$1
+	shift
+	volume_start "$work/v$n" "$n" "$@"
+	echo "$volume_url" >"$work/url.$n"
+	head -c "$((SIZE << 20))" /dev/urandom >"$work/random"
+	for file in 1 2 3 4; do
+		"$LEAT" put "$work/random" "$volume_url/f$file"
+	done
+}
+
+# measure KIND SERVERS CLIENTS: appends MB/s and the CPU of a client to the files of the candidate
+measure() {
+	url=$(cat "$work/url.$2")
+	client=1 running=''
+	while [ "$client" -le "$3" ]; do
+		"$LEAT" bench "$1" "$url/f$client" --bs 1M --qd 8 --size "${SIZE}M" --seconds "$SECS" --overwrite --json \
+			>"$work/json.$client" &
+		running="$running $!"
+		client=$((client + 1))
+	done
+	for pid in $running; do
+		wait "$pid"
+	done
+	client=1
+	while [ "$client" -le "$3" ]; do
+		json mb_s <"$work/json.$client"
+		client=$((client + 1))
+	done | awk '{ sum += $1 } END { print sum }' >>"$work/mb.$1.$2.$3"
+	json client_cpu_s_gib <"$work/json.1" >>"$work/cpu.$1.$2.$3"
+}
+
+# ratio FILE FILE: the median of the ratios within a round
+ratio() { paste "$1" "$2" | awk '$2 > 0 { printf "%.2f\n", $1 / $2 }' | median; }
+
+rows() { # CLIENTS SERVERS...
+	clients=$1
+	shift
+	for kind in read write; do
+		round=0
+		while [ "$round" -lt "$ROUNDS" ]; do
+			for n in "$@"; do
+				measure "$kind" "$n" "$clients"
+			done
+			round=$((round + 1))
+		done
+		for n in "$@"; do
+			mb=$work/mb.$kind.$n.$clients cpu=$work/cpu.$kind.$n.$clients
+			printf '    %-6s %7s %7s %10s %12s %12s %10s\n' "$kind" "$clients" "$n" "$(median <"$mb")" \
+				"$(ratio "$mb" "$work/mb.$kind.1.$clients")" "$(median <"$cpu")" \
+				"$(ratio "$cpu" "$work/cpu.$kind.1.$clients")"
+		done
+	done
+}
+
+head_line() {
+	echo
+	printf '    %-6s %7s %7s %10s %12s %12s %10s\n' "$1" clients servers MB/s 'of one' 'CPU s/GiB' 'of one'
+}
+
+if wanted disks; then
+	for servers in 1 2 4; do
+		start "$servers" 'store = rate:100M'
+	done
+	head_line disks
+	rows 1 1 2 4
+	rows 4 1 2 4
+	volume_stop
+	rm -rf "${work:?}"/*
+fi
+if wanted local; then
+	for servers in 1 4; do
+		start "$servers"
+	done
+	head_line local
+	rows 1 1 4
+fi
