@@ -151,8 +151,10 @@ static bool cut_io(struct lt_bulk *io, struct lt_subreq *p)
 	while (lt_stripe_cut(io, p, &s->layout)) {
 		int rc = lt_volume_server(s->v, s->servers[p->stripe], &server, why, sizeof(why));
 
-		if (likely(!rc))
+		if (likely(!rc)) {
+			p->share = lt_volume_share(s->v, s->servers[p->stripe]);
 			return true;
+		}
 		stop(p, rc, NULL, why);
 		lt_stage_put(p);
 	}
@@ -363,6 +365,7 @@ const struct lt_bulk_ops lt_striped_ops = {
 	.is_whole = false,
 	.begin = begin_io,
 	.cut = cut_io,
+	.uncut = lt_stripe_uncut,
 	.send = send_subreq,
 	.replied = subreq_replied,
 	.failed = subreq_failed,

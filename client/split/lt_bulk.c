@@ -100,6 +100,7 @@ static struct lt_subreq *get_subreq(struct lt_bulk *b)
 	p->bulk = b;
 	p->stage = NULL;
 	p->tried = false;
+	p->share = NULL;
 	p->held = 0;
 	lt_call_init(&p->call, b->task.m, NULL);
 	return p;
@@ -236,18 +237,21 @@ bool lt_bulk_may_continue(struct lt_subreq *p)
 
 /* ---- budgets ---- */
 
-/* May another call be sent? Otherwise the operation waits in turn. */
-static bool fits_budget(struct lt_bulk *b)
+/* May a call with @bytes be sent? Otherwise the operation waits in turn. */
+static bool fits(struct lt_bulk *b, struct lt_budget *g, uint64_t bytes)
 {
-	struct lt_budget *g = b->budget;
-
-	if (likely(!g) || !g->used || g->used + MIN(b->end - b->next, (uint64_t)b->unit) <= g->max)
+	if (likely(!g) || !g->used || g->used + bytes <= g->max)
 		return true;
 	if (!b->is_waiting) {
 		list_add_tail(&g->waiting, &b->waits);
 		b->is_waiting = true;
 	}
 	return false;
+}
+
+static bool fits_budget(struct lt_bulk *b)
+{
+	return fits(b, b->budget, MIN(b->end - b->next, (uint64_t)b->unit));
 }
 
 static void stop_waiting(struct lt_bulk *b)
@@ -262,6 +266,8 @@ static void hold_budget(struct lt_bulk *b, struct lt_subreq *p)
 		return;
 	p->held = p->len;
 	b->budget->used += p->held;
+	if (p->share)
+		p->share->used += p->held;
 }
 
 static void wake_waiting(struct lt_budget *g)
@@ -290,7 +296,7 @@ static void note_failure(struct lt_subreq *p, int err, bool is_explained)
 void lt_bulk_done(struct rpcrdma_call *rpc, int err)
 {
 	struct lt_call *call = lt_call_ended(rpc, &err);
-	struct lt_budget *budget;
+	struct lt_budget *budget, *share;
 	struct lt_subreq *p;
 	struct lt_bulk *b;
 	int first;
@@ -308,12 +314,17 @@ void lt_bulk_done(struct rpcrdma_call *rpc, int err)
 	else if (!b->ops->replied(p))
 		return;
 	list_del(&p->link);
+	share = p->share;
 	if (budget)
 		budget->used -= p->held;
+	if (share)
+		share->used -= p->held;
 	put_subreq(p);
 	b->flying--;
 	if (!b->is_waiting)
 		issue(b);
+	if (share)
+		wake_waiting(share);
 	if (unlikely(budget))
 		wake_waiting(budget);
 }
@@ -344,8 +355,11 @@ static struct lt_subreq *next_subreq(struct lt_bulk *b)
 	if (!p)
 		return NULL;
 	if (b->ops->cut) {
-		if (b->ops->cut(b, p))
-			return p;
+		if (b->ops->cut(b, p)) {
+			if (fits(b, p->share, p->len))
+				return p;
+			b->ops->uncut(b, p);
+		}
 		put_subreq(p);
 		return NULL;
 	}
@@ -372,7 +386,7 @@ static void issue(struct lt_bulk *b)
 		struct lt_subreq *p = next_subreq(b);
 
 		if (!p) {
-			if (!b->flying && b->next < b->end)
+			if (!b->flying && !b->is_waiting && b->next < b->end)
 				lt_bulk_stop(b, b->next, -ENOMEM);
 			break;
 		}

@@ -38,7 +38,8 @@ struct lt_subreq {
 	uint32_t stripe;            /* of stripes: number in the layout */
 	uint64_t epoch;             /* of stripes: with which it was sent */
 	bool tried;                 /* of stripes: was sent again with a new layout */
-	uint32_t held;              /* bytes of bulk->budget */
+	struct lt_budget *share;    /* of ops->cut: the budget of the server; NULL: none */
+	uint32_t held;              /* bytes of bulk->budget and of it */
 	int iov_first, iov_cnt;     /* used: iov[iov_first, iov_first + iov_cnt) */
 	struct iovec iov[LT_BULK_PARTS_MAX];
 	/* lt_stage.h: */
@@ -91,6 +92,8 @@ struct lt_bulk_ops {
 	/* Assigns the next part of the range to @p: off, len and memory, and advances b->next. NULL: in the order of offsets.
 	 * Return: false: nothing is left below b->end; b->next has reached it */
 	bool (*cut)(struct lt_bulk *b, struct lt_subreq *p);
+	/* With cut: takes back what the last cut() has assigned to @p */
+	void (*uncut)(struct lt_bulk *b, struct lt_subreq *p);
 	/* Sends the call for p->off, p->len and the memory of @p, with lt_bulk_done. */
 	void (*send)(struct lt_subreq *p);
 	/* Takes the results of a call without error. Return: true: @p is finished; false: it was sent again */
@@ -127,7 +130,7 @@ struct lt_bulk {
 	bool has_first;            /* `first` is not in use */
 	bool staged;               /* there are small parts */
 	bool changed;              /* a WRITE has been or may have been executed */
-	bool is_waiting;           /* in budget->waiting, by `waits` */
+	bool is_waiting;           /* in the list of a budget, by `waits` */
 	struct list waits;
 	unsigned phase;            /* of the ops; 0 at the start */
 	struct lt_cut {            /* of ops->cut: see stripe_cut.c */

@@ -54,6 +54,7 @@ static int add_server(struct lt_volume *v, const volume_server *from)
 	}
 	text_clean(s->url);
 	s->id = from->id;
+	list_init(&s->share.waiting);
 	s->current = true;
 	list_add_tail(&v->servers, &s->link);
 	v->changes++;
@@ -69,6 +70,13 @@ static const volume_server *find_in_map(const VOLMAPresok *ok, const struct lt_s
 			return in;
 	}
 	return NULL;
+}
+
+static void divide_budget(struct lt_volume *v, unsigned servers)
+{
+	list_for_each(node, &v->servers)
+		list_entry(node, struct lt_stripe_server, link)->share.max =
+			MAX(v->budget.max / MAX(servers, 1u), (uint64_t)STRIPE_IO_MAX);
 }
 
 int lt_volume_take_map(struct lt_volume *v, const VOLMAPresok *ok)
@@ -89,6 +97,7 @@ int lt_volume_take_map(struct lt_volume *v, const VOLMAPresok *ok)
 			rc = add_server(v, &ok->servers.servers_val[i]);
 	if (!rc)
 		v->map = ok->map;
+	divide_budget(v, ok->servers.servers_len);
 	return rc;
 }
 
@@ -214,6 +223,11 @@ int lt_volume_server(struct lt_volume *v, uint32_t id, struct lt_server **ret, c
 		snprintf(why, cap, "stripe server %.80s: %s", s->url, strerror(-rc));
 	*ret = s->server;
 	return !rc || rc == -ENOMEM ? rc : -EIO;
+}
+
+struct lt_budget *lt_volume_share(const struct lt_volume *v, uint32_t id)
+{
+	return &find_server(v, id)->share;
 }
 
 const char *lt_volume_url(const struct lt_volume *v, uint32_t id)

@@ -16,6 +16,7 @@ struct lt_stripe_server {
 	bool current;              /* false: a newer map has another URL, or no such server */
 	char *url;
 	struct lt_server *server;  /* NULL: not used yet */
+	struct lt_budget share;    /* of the budget: a server that is slow does not use up that of others */
 };
 
 /* Owner's thread only. */
@@ -52,6 +53,9 @@ must_check int lt_volume_take_map(struct lt_volume *v, const VOLMAPresok *ok);
  * Return: 0; -EIO: the map has no such server, or it cannot be connected; -ENOMEM
  */
 must_check int lt_volume_server(struct lt_volume *v, uint32_t id, struct lt_server **ret, char *why, size_t cap);
+
+/** lt_volume_share - the budget of a server that lt_volume_server() has found */
+struct lt_budget *lt_volume_share(const struct lt_volume *v, uint32_t id);
 
 /** lt_volume_url - the URL of a server, for messages; "an unknown server" */
 const char *lt_volume_url(const struct lt_volume *v, uint32_t id);

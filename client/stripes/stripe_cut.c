@@ -185,3 +185,8 @@ bool lt_stripe_cut(struct lt_bulk *b, struct lt_subreq *p, const struct layout *
 	}
 	return false;
 }
+
+void lt_stripe_uncut(struct lt_bulk *b, struct lt_subreq *p)
+{
+	b->cut.done -= p->len;
+}

@@ -17,6 +17,9 @@
  */
 bool lt_stripe_cut(struct lt_bulk *b, struct lt_subreq *p, const struct layout *l);
 
+/** lt_stripe_uncut - takes back what the last lt_stripe_cut() has assigned to @p */
+void lt_stripe_uncut(struct lt_bulk *b, struct lt_subreq *p);
+
 /** lt_stripe_file_off - the offset in the file of the byte @off of an object; UINT64_MAX: no file has it */
 uint64_t lt_stripe_file_off(const struct layout *l, uint32_t stripe, uint64_t off);
 

@@ -232,8 +232,9 @@ static void reports_by_itself(void **state)
 	(void)state;
 	write_all(m, f, model, 2 * UNIT, 0);
 	assert_int_equal(size_of(m, "report"), 2 * UNIT);
-	while (size_of(other, "report") != 2 * UNIT)
+	for (unsigned i = 0; i < 3000 && size_of(other, "report") != 2 * UNIT; i++)
 		(void)leat_poll(leat_session(m), 10);
+	assert_int_equal(size_of(other, "report"), 2 * UNIT);
 	close_file(m, f);
 	leat_umount(other);
 }

@@ -250,6 +250,41 @@ static void wait_result(struct leat *at, const int64_t *result)
 		(void)leat_poll(leat_session(at), 10);
 }
 
+/* A server that does not reply holds its share of the budget, and no more. What waits for that can be cancelled. */
+static void slow_alone(void **state)
+{
+	struct leat *other = volume_rig_mount("budget=4M&stripe_timeo=2s");
+	struct leat_file *f = make_file("slow"), *h = open_file(other, "slow", O_RDONLY);
+	static uint8_t into[90][UNIT];
+	int64_t result[ARRAY_SIZE(into)];
+	unsigned gone = server_of(1);
+
+	(void)state;
+	assert_int_equal(leat_pread(h, to, BYTES, 0), BYTES);
+	volume_rig_end_server(gone);
+	for (size_t i = 0; i < ARRAY_SIZE(into); i++) {
+		const struct leat_cb cb = { .fn = note_result, .user_data = &result[i] };
+
+		result[i] = INT64_MIN;
+		assert_int_equal(leat_aio_pread(h, into[i], UNIT, (i % 2 ? 1 : 5) * UNIT, cb), 0);
+	}
+	assert_int_equal(read_unit(h, 2), UNIT);
+	assert_int_equal(read_unit(h, 0), UNIT);
+	assert_int_equal(leat_cancel(other, &result[ARRAY_SIZE(into) - 1]), 0);
+	for (unsigned i = 0; i < 100; i++)
+		(void)leat_poll(leat_session(other), 0);
+	assert_int_equal(result[ARRAY_SIZE(into) - 1], -ECANCELED);
+	assert_int_equal(result[0], INT64_MIN); /* it still waits for the server */
+	volume_rig_start_server(gone);
+	for (size_t i = 0; i + 1 < ARRAY_SIZE(into); i++) {
+		wait_result(other, &result[i]);
+		assert_true(result[i] == UNIT || result[i] == -EIO);
+	}
+	assert_int_equal(leat_close(h), 0);
+	leat_umount(other);
+	assert_int_equal(leat_close(f), 0);
+}
+
 /* The end of a mount waits for no server longer than it may. */
 static void umount_while_away(void **state)
 {
@@ -498,6 +533,7 @@ int main(void)
 		cmocka_unit_test(away_at_fsync), cmocka_unit_test(away_from_the_first), cmocka_unit_test(late_write),
 		cmocka_unit_test(expired),	 cmocka_unit_test(fenced),		    cmocka_unit_test(umount_while_away),
 		cmocka_unit_test(fsync_is_cancelled), cmocka_unit_test(sockets_of_others),
+		cmocka_unit_test(slow_alone),
 	};
 	const struct CMUnitTest tcp_tests[] = {
 		cmocka_unit_test(restart_loses), cmocka_unit_test(away), cmocka_unit_test(away_at_fsync), cmocka_unit_test(fenced),
