@@ -182,13 +182,24 @@ static void clear_rest(struct lt_subreq *p)
 	p->len = 0;
 }
 
+/* A server that replies nonsense counts as away. */
+static void stop_nonsense(struct lt_subreq *p)
+{
+	const struct lt_striped *s = striped_of(p->bulk);
+	char why[140];
+
+	(void)snprintf(why, sizeof(why), "stripe server %.90s: %u bytes in reply to %u", lt_volume_url(s->v, s->servers[p->stripe]),
+		       p->res.stripe_read.STRIPEREADres_u.resok.data.length, p->len);
+	stop(p, -EIO, "READ", why);
+}
+
 static bool take_read(struct lt_subreq *p)
 {
 	const STRIPEREADresok *ok = &p->res.stripe_read.STRIPEREADres_u.resok;
 	uint32_t n = ok->data.length;
 
 	if (n > p->len || (!n && !ok->eof)) {
-		stop(p, -EIO, "READ", "not as much data as asked for");
+		stop_nonsense(p);
 		return true;
 	}
 	advance(p, n);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,9 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "inside.h"
 #include "leat_flow.h"
+#include "rpcrdma.h"
 #include "volume_rig.h"
 
 LOG_DEFINE("test");
@@ -340,6 +343,85 @@ static void shared_registrations(void **state)
 	leat_umount(other);
 }
 
+static uint64_t connections(unsigned server)
+{
+	struct rpcrdma_stats stats;
+
+	rpcrdma_domain_stats(server_domain(volume_rig.server[server]), &stats);
+	return stats.conns_total;
+}
+
+/* Mounts of one session share the connections to stripe servers, and end without one another. */
+static void shared_servers(void **state)
+{
+	struct leat_session *session;
+	struct leat *a, *b;
+	struct leat_file *f, *g;
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(leat_session_create(NULL, &session), 0);
+	assert_int_equal(leat_session_mount(session, volume_rig.url, NULL, &a), 0);
+	assert_int_equal(leat_session_mount(session, volume_rig.url, NULL, &b), 0);
+	f = open_file(a, "session", O_RDWR | O_CREAT);
+	before = connections(0);
+	write_all(a, f, model, 8 * UNIT, 0);
+	close_file(a, f);
+	g = open_file(b, "session", O_RDONLY);
+	check_read(b, g, 8 * UNIT, 0, 8 * UNIT);
+	assert_int_equal(connections(0), before + 1);
+	leat_umount(a);
+	check_read(b, g, 8 * UNIT, 0, 8 * UNIT);
+	close_file(b, g);
+	leat_umount(b);
+	assert_int_equal(leat_session_free(session), 0);
+}
+
+#define THREADS 3
+
+static struct leat *served; /* with a service thread */
+
+static void *use_file(void *name)
+{
+	static uint8_t buf[THREADS][6 * UNIT];
+	uint8_t *mine = buf[((const char *)name)[0] - '0'];
+	struct leat_file *f;
+
+	if (leat_open(served, name, O_RDWR | O_CREAT, 0644, &f))
+		return name;
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t off = i * 1000;
+
+		memset(mine, (int)i, 6 * UNIT);
+		if (leat_pwrite(f, mine, 6 * UNIT, off) != 6 * UNIT || (i % 5 == 0 && leat_fsync(f)))
+			return name;
+		memset(mine, 0xff, 6 * UNIT);
+		if (leat_pread(f, mine, 6 * UNIT, off) != 6 * UNIT || mine[0] != i || mine[6 * UNIT - 1] != i)
+			return name;
+	}
+	return leat_close(f) ? name : NULL;
+}
+
+/* Several threads, whose operations wait for one budget */
+static void threads(void **state)
+{
+	static char names[THREADS][8] = { "0", "1", "2" };
+	pthread_t t[THREADS];
+	void *failed;
+
+	(void)state;
+	served = volume_rig_mount("budget=1M");
+	assert_int_equal(leat_service_start(leat_session(served)), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, use_file, names[i]), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(t[i], &failed), 0);
+		if (failed)
+			fail_msg("%s: %s", (char *)failed, leat_error(served));
+	}
+	leat_umount(served);
+}
+
 /* A server gets another address: the next layout makes the client ask for the map. */
 static void new_map(void **state)
 {
@@ -420,6 +502,7 @@ int main(void)
 		cmocka_unit_test(no_copies),	 cmocka_unit_test(two_clients), cmocka_unit_test(sync_write),
 		cmocka_unit_test(not_yet),	 cmocka_unit_test(reports_by_itself), cmocka_unit_test(explicit_times), cmocka_unit_test(budget),
 		cmocka_unit_test(cancelled_in_turn), cmocka_unit_test(shared_registrations), cmocka_unit_test(new_map),
+		cmocka_unit_test(shared_servers), cmocka_unit_test(threads),
 	};
 	int failed = cmocka_run_group_tests_name("local", tests, setup_local, teardown);
 
