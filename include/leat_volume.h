@@ -149,6 +149,21 @@ struct leat_volume_place {
 /** leat_volume_find - computes where the byte @off of a file lies; Return: 0; -EINVAL: impossible size or offset */
 int leat_volume_find(const struct leat_volume_layout *l, uint64_t off, struct leat_volume_place *ret);
 
+/** leat_volume_assemble - puts a file together from directories of stripes, without their servers
+ * @l: its layout
+ * @volume: id in the map
+ * @dirs: directories of stripe servers, or copies of them with extended attributes; in any order
+ * @file: new; with mode 0600
+ *
+ * Nothing may write the file meanwhile. What an object does not have becomes a hole.
+ *
+ * Return: 0; -EEXIST: @file exists; -ENOENT: there is no directory of a server of the file; -EINVAL: one is not of this
+ * volume; -ESTALE: an object has another epoch than @l, or was removed; -EBADMSG: the record of an object is damaged;
+ * -ENOMEM, -errno of a file operation. Then there is no new file.
+ */
+int leat_volume_assemble(const struct leat_volume_layout *l, uint64_t volume, const char *const *dirs, size_t ndirs,
+			 const char *file, char *why, size_t why_bytes);
+
 /* ---- a stripe server ------------------------------------------------------------------------ */
 
 struct leat_volume_info {

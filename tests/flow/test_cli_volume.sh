@@ -53,6 +53,7 @@ start server-1
 start server-2
 second=$pid
 start manager
+manager=$pid
 ok "$LEAT" ls "local://$work/vol/sock/vol"
 
 # ---- files, in and back
@@ -156,5 +157,23 @@ kill "$second"
 wait "$second" || :
 some "$work/vol/map" "$work/vol/key" '^ +2 full +failed: '
 has "^ +1 out .* local://$work/s1\$"
+
+# ---- a file without its servers
+for p in $pids; do
+	[ "$p" = "$manager" ] || kill "$p" 2>/dev/null || :
+done
+dirs="$work/vol/stripes-3 $work/vol/stripes-1 $work/vol/stripes-2"
+# shellcheck disable=SC2086
+ok "$LEAT" volume assemble --to "$work/whole" "$export/wide" $dirs
+cmp "$work/file" "$work/whole" || fail 'the assembled file differs'
+# shellcheck disable=SC2086
+bad 1 'whole: File exists' "$LEAT" volume assemble --to "$work/whole" "$export/wide" $dirs
+bad 1 'no directory is that of server [12]' "$LEAT" volume assemble --to "$work/part" "$export/wide" "$work/vol/stripes-3"
+[ ! -e "$work/part" ] || fail 'a part of a file was left behind'
+bad 1 'plain: No such file' "$LEAT" volume assemble --to "$work/part" "$export/wide" "$work/plain"
+bad 2 usage "$LEAT" volume assemble "$export/wide" "$work/vol/stripes-3"
+# shellcheck disable=SC2086
+ok "$LEAT" volume assemble --to "$work/holes" "$export/tree/sparse" $dirs
+cmp "$work/tree/sparse" "$work/holes" || fail 'the assembled sparse file differs'
 
 echo "$checks checks"

@@ -19,10 +19,10 @@
 
 #include "base/util.h"
 #include "server/stripes/stripe_dir.h"
-#include "server/stripes/stripe_record.h"
 #include "tests/lib/tmp_dir.h"
 #include "xdr/stripe_handle.h"
 #include "xdr/stripe_key.h"
+#include "xdr/stripe_record.h"
 
 #define VOLUME UINT64_C(0xa1b2c3d4e5f60718)
 

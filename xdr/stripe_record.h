@@ -13,8 +13,8 @@
  *
  * A file without a record has epoch 1.
  */
-#ifndef LEAT_SERVER_STRIPE_RECORD_H
-#define LEAT_SERVER_STRIPE_RECORD_H
+#ifndef LEAT_STRIPE_RECORD_H
+#define LEAT_STRIPE_RECORD_H
 
 #include <errno.h>
 #include <stdbool.h>
