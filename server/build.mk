@@ -8,5 +8,5 @@ SERVER_LIBS := $(INIH_LIBS) $(AIO_LIBS)
 $(O)/libserver.a: $(filter-out $(O)/server/main/leatd_main.o,$(SERVER_OBJS))
 	$(archive)
 
-$(OUT)/leatd: $(O)/server/main/leatd_main.o $(O)/libserver.a $(O)/libxdr.a $(O)/librpcrdma.a
+$(OUT)/leatd: $(O)/server/main/leatd_main.o $(O)/libserver.a $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
 	$(call say,LD,$@)$(LINK) -pie $^ $(SERVER_LIBS) $(RPCRDMA_LIBS) -o $@

@@ -39,6 +39,8 @@ size_t file_layout_encode(const struct stripe_keys *keys, const struct inode_id 
 	put_be32(body + 40, l->at.unit);
 	put_be32(body + 44, COPIES);
 	put_be32(body + 48, l->at.width);
+	put_be32(body + 52, l->cut);
+	put_be64(body + 56, l->cut_bytes);
 	for (uint32_t i = 0; i < l->at.width; i++, n += 4)
 		put_be32(body + n, l->servers[i]);
 	memcpy(ret, body, n);
@@ -48,6 +50,8 @@ size_t file_layout_encode(const struct stripe_keys *keys, const struct inode_id 
 
 static bool is_possible(const struct file_layout *l, uint32_t copies)
 {
+	if (l->cut > FILE_CUT_FENCE || l->cut_bytes > INT64_MAX || (l->cut == FILE_CUT_NONE && l->cut_bytes))
+		return false;
 	if (!l->epoch || copies != COPIES || !layout_valid(&l->at))
 		return false;
 	for (uint32_t i = 0; i < l->at.width; i++)
@@ -75,6 +79,8 @@ int file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const st
 	l.volume = volume;
 	memcpy(l.object, bytes + 16, STRIPE_OBJECT_BYTES);
 	l.epoch = get_be64(bytes + 32);
+	l.cut = (enum file_cut)get_be32(bytes + 52);
+	l.cut_bytes = get_be64(bytes + 56);
 	for (uint32_t i = 0; i < LAYOUT_WIDTH_MAX; i++)
 		l.servers[i] = i < l.at.width ? get_be32(bytes + FILE_LAYOUT_HEAD + 4 * i) : 0;
 	if (!is_possible(&l, get_be32(bytes + 44)))

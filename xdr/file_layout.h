@@ -12,7 +12,9 @@
  *	40	stripe unit in bytes (4)
  *	44	copies (4): 1
  *	48	width (4)
- *	52	servers (4 each): stripe i is on server i of this list
+ *	52	cut (4): enum file_cut
+ *	56	bytes (8): of the file behind the cut; 0 without one
+ *	64	servers (4 each): stripe i is on server i of this list
  *	...	signature (8): by a key of the volume, of the bytes above, the number of the inode (8) and its generation (8)
  *
  * The signature binds the layout to one inode: a copy of the attribute on another file is refused.
@@ -38,7 +40,7 @@
 #include "stripe_handle.h"
 
 #define FILE_LAYOUT_TAG "leatlay1"
-#define FILE_LAYOUT_HEAD 52u
+#define FILE_LAYOUT_HEAD 64u
 #define FILE_LAYOUT_MAX (FILE_LAYOUT_HEAD + 4 * LAYOUT_WIDTH_MAX + 8)
 
 #define DIR_DEFAULTS_TAG "leatdir1"
@@ -49,10 +51,19 @@ struct inode_id {
 	uint64_t ino, generation; /* generation 0: the file system has none */
 };
 
+/* A cut of the file that is not complete on all of its servers. */
+enum file_cut {
+	FILE_CUT_NONE,
+	FILE_CUT_SIZE,	/* the inode may still have the old size; so has no client been told yet */
+	FILE_CUT_FENCE, /* servers may lack the epoch and the cut */
+};
+
 struct file_layout {
 	uint64_t volume;
 	char object[STRIPE_OBJECT_BYTES];
 	uint64_t epoch;
+	enum file_cut cut;
+	uint64_t cut_bytes; /* 0 without a cut */
 	struct layout at; /* unit and width */
 	uint32_t servers[LAYOUT_WIDTH_MAX];
 };

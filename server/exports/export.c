@@ -12,6 +12,7 @@
  */
 #include "export.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -199,6 +200,65 @@ static uint32_t identity(const struct export *e, const struct stat *st)
 	return h;
 }
 
+/* Return: 1: there is nothing in it; 0; -errno */
+static int is_empty(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 1;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *d;
+
+	if (!dir) {
+		rc = -errno;
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	while (rc && (d = readdir(dir)) != NULL)
+		rc = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") || !strcmp(d->d_name, "lost+found") ||
+		     !strcmp(d->d_name, "pending");
+	closedir(dir);
+	return rc;
+}
+
+/* "files" is made last: a directory that has it is complete. */
+static int make_volume(int dir_fd)
+{
+	int rc = is_empty(dir_fd);
+
+	if (rc != 1)
+		return rc ? rc : -ENOTEMPTY;
+	if (mkdirat(dir_fd, "pending", 0700) && errno != EEXIST)
+		return -errno;
+	if (fsync(dir_fd) || mkdirat(dir_fd, "files", 0755) || fsync(dir_fd))
+		return -errno;
+	return 0;
+}
+
+/* The directory of a volume has its files in a directory of their own, beside what its manager keeps. */
+static int open_files(int dir_fd)
+{
+	int fd = openat(dir_fd, "files", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), err;
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd >= 0 ? fd : -errno;
+	err = make_volume(dir_fd);
+	if (err)
+		return err;
+	fd = openat(dir_fd, "files", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd >= 0 ? fd : -errno;
+}
+
+static int open_root(const struct export_conf *c)
+{
+	int fd = open(c->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), files;
+
+	if (fd < 0 || !c->key)
+		return fd >= 0 ? fd : -errno;
+	files = open_files(fd);
+	close(fd);
+	return files;
+}
+
 static int open_one(const struct export_conf *conf, struct export *e)
 {
 	struct stat st;
@@ -210,8 +270,10 @@ static int open_one(const struct export_conf *conf, struct export *e)
 	e->conf.map = conf->map ? strdup(conf->map) : NULL;
 	if (!e->conf.name || !e->conf.path || (conf->key && !e->conf.key) || (conf->map && !e->conf.map))
 		return -ENOMEM;
-	e->root_fd = open(conf->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (e->root_fd < 0 || fstat(e->root_fd, &st))
+	e->root_fd = open_root(conf);
+	if (e->root_fd < 0)
+		return e->root_fd;
+	if (fstat(e->root_fd, &st))
 		return -errno;
 	e->volume.name = e->conf.name;
 	e->volume.path = e->conf.path;

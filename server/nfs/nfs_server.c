@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "mount_table.h"
 #include "nfs.h"
+#include "volume_manager.h"
 
 #define FILES_MAX 16384u    /* limit of open files of one reactor */
 #define DIRS_WATCHED_MAX 4096u /* limit per file system; each keeps an inode of about 1 KiB in memory */
@@ -143,6 +144,7 @@ static int open_exports(struct nfs_server *s, const struct conf *conf)
 		return err;
 	}
 	exports_announce(NULL, s->exports);
+	volume_managers_use(&s->exports->table);
 	return 0;
 }
 
@@ -215,6 +217,7 @@ void nfs_server_commit(struct server *srv, void *change)
 	pthread_mutex_unlock(&s->exports_lock);
 	served_commit(change, exports_change_over);
 	exports_announce(old, now);
+	volume_managers_use(&now->table);
 	served_put(&old->served);
 }
 

@@ -20,6 +20,7 @@
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
 #include "nfs3_volume.h"
+#include "volume_layout.h"
 
 _Static_assert(sizeof(MKDIR3res) == sizeof(CREATE3res) &&
 		       sizeof(SYMLINK3res) == sizeof(CREATE3res) &&
@@ -55,21 +56,21 @@ static bool open_where(struct req *r, struct dir_wcc *wcc, struct fh_obj *dir)
 	return call->res.status == NFS3_OK;
 }
 
-/* A size is for the contents, too. Of a new file, and of one without contents, 0 is no change. */
+/* The size of a striped file is for its stripe servers, too. */
 static int create(struct req *r, const struct fh_obj *dir, enum vfs_create how, struct vfs_sattr *sa)
 {
 	struct nfs_call *call = nfs_call(r);
 	const CREATE3args *a = &call->args.create;
-	bool sized = dir->exp->manager && sa->set & VFS_SET_SIZE;
+	struct vfs_sattr size = { .set = dir->exp->manager ? sa->set & VFS_SET_SIZE : 0, .size = sa->size };
 	int err;
 
-	if (sized && sa->size)
-		return nfs3_volume_refuse(r);
-	if (sized)
-		sa->set &= ~(unsigned)VFS_SET_SIZE;
+	sa->set &= ~size.set;
 	err = vfs_create(exports_of(call->exports)->fhs, dir, a->where.name, how, sa,
 			 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &call->made);
-	return !err && sized && call->made.obj.stx.stx_size ? nfs3_volume_refuse(r) : err;
+	if (err || !size.set || call->made.obj.stx.stx_size == size.size)
+		return err;
+	err = nfs3_volume_size(r, &call->made.obj, &size);
+	return err ? err : vfs_stat(call->made.obj.fd, &call->made.obj.stx);
 }
 
 void nfs3_create(struct req *r)
@@ -257,15 +258,17 @@ static void remove_name(struct req *r, bool is_dir)
 	const diropargs3 *what = &call->args.remove.object;
 	struct vfs_gone gone = { 0 };
 	struct dir_wcc wcc;
-	struct fh_obj dir;
+	struct fh_obj dir, victim;
 	int err;
 
 	call->res.status = nfs3_open_dir(r, &what->dir, &wcc, &dir);
 	if (call->res.status != NFS3_OK)
 		return;
-	err = nfs3_volume_victim(r, &dir, what->name);
-	if (!err)
+	err = nfs3_volume_unlink_begin(r, &dir, what->name, &victim);
+	if (!err) {
 		err = vfs_remove(exports_of(call->exports)->fhs, &dir, what->name, is_dir, &r->creds, &gone);
+		nfs3_volume_unlink_end(&victim);
+	}
 	if (err)
 		call->res.status = nfs3_conv_status(r, err);
 	let_go(r, &gone);
@@ -283,18 +286,13 @@ void nfs3_rmdir(struct req *r)
 	remove_name(r, true);
 }
 
-static bool is_same_name(const struct fh_obj *from, const char *from_name, const struct fh_obj *to, const char *to_name)
-{
-	return from->stx.stx_ino == to->stx.stx_ino && stx_dev(&from->stx) == stx_dev(&to->stx) && !strcmp(from_name, to_name);
-}
-
 void nfs3_rename(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	const RENAME3args *a = &call->args.rename;
 	RENAME3resok *ok = &call->res.rename.RENAME3res_u.resok;
 	struct dir_wcc from_wcc, to_wcc;
-	struct fh_obj from, to = { .fd = -1 };
+	struct fh_obj from, to = { .fd = -1 }, victim;
 	struct vfs_gone gone = { 0 };
 	int err;
 
@@ -303,10 +301,12 @@ void nfs3_rename(struct req *r)
 		return;
 	call->res.status = nfs3_open_dir(r, &a->to.dir, &to_wcc, &to);
 	if (call->res.status == NFS3_OK) {
-		err = is_same_name(&from, a->from.name, &to, a->to.name) ? 0 : nfs3_volume_victim(r, &to, a->to.name);
-		if (!err)
+		err = nfs3_volume_unlink_begin(r, &to, a->to.name, &victim);
+		if (!err) {
 			err = vfs_rename(exports_of(call->exports)->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
 					 &gone);
+			nfs3_volume_unlink_end(&victim);
+		}
 		if (err)
 			call->res.status = nfs3_conv_status(r, err);
 		let_go(r, &gone);
@@ -333,7 +333,14 @@ void nfs3_link(struct req *r)
 		return;
 	call->res.status = nfs3_open_dir(r, &a->link.dir, &wcc, &dir);
 	if (call->res.status == NFS3_OK) {
-		err = vfs_link(exports_of(call->exports)->fhs, &o, &dir, a->link.name, &r->creds);
+		bool striped = o.exp->manager && S_ISREG(o.stx.stx_mode);
+
+		err = striped ? volume_link_begin(&o) : 0;
+		if (!err) {
+			err = vfs_link(exports_of(call->exports)->fhs, &o, &dir, a->link.name, &r->creds);
+			if (striped)
+				volume_link_end(&o);
+		}
 		if (err)
 			call->res.status = nfs3_conv_status(r, err);
 		if (dir.exp == o.exp)

@@ -5,8 +5,8 @@
  *
  * Operation: A volume is an export with a manager. LAYOUT asks the kernel what the caller may do with the file, as READ and
  *            WRITE would, and signs a handle for each stripe. REPORT needs no such question: a handle with the right to
- *            write proves it. The contents of striped files are not moved, cut or removed here yet: NFS procedures that
- *            would need that are refused.
+ *            write proves it. The contents of striped files are not moved here yet: NFS procedures that would need that are
+ *            refused.
  * Memory:    Stripes of a layout are in r->scratch. The map belongs to the exports that the request holds.
  * Threads:   Workers; MAP and refusals of READ and WRITE on the reactor.
  * Errors:    As statuses in the results.
@@ -22,9 +22,8 @@
 #include "nfs3_meta.h"
 #include "volume_layout.h"
 #include "volume_manager.h"
+#include "volume_pending.h"
 #include "volumes.h"
-
-#define LIFETIME_S 600u /* of handles */
 
 _Static_assert(offsetof(volume_fh, volume_fh_len) == offsetof(nfs_fh3, data.data_len) &&
 		       offsetof(volume_fh, volume_fh_val) == offsetof(nfs_fh3, data.data_val) && VOLUME_FH_MAX == NFS3_FHSIZE,
@@ -52,7 +51,7 @@ int nfs3_volume_refuse(const struct req *r)
 	tell = log_limit_ok(&m->dir->refusals);
 	pthread_mutex_unlock(&m->dir->log_lock);
 	if (tell)
-		log_warn("volume %s: %s refused: the manager does not move, cut or remove the contents of striped files yet",
+		log_warn("volume %s: %s refused: the manager does not move the contents of striped files yet",
 			 m->name + 1, r->proc->name);
 	return -EOPNOTSUPP;
 }
@@ -62,19 +61,32 @@ int nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sat
 	if (!o->exp->manager || !(sa->set & VFS_SET_SIZE) || !S_ISREG(o->stx.stx_mode))
 		return 0;
 	sa->set &= ~(unsigned)VFS_SET_SIZE;
-	return sa->size == o->stx.stx_size ? 0 : nfs3_volume_refuse(r);
+	return volume_set_size(o, sa->size, &r->creds);
 }
 
-int nfs3_volume_victim(const struct req *r, const struct fh_obj *dir, const char *name)
+int nfs3_volume_unlink_begin(const struct req *r, const struct fh_obj *dir, const char *name, struct fh_obj *ret)
 {
-	struct fh_obj o = { .fd = -1 };
-	bool has_contents;
+	int err = 0;
 
-	if (!dir->exp->manager || vfs_lookup(exports_of(nfs_call(r)->exports)->fhs, dir, name, &r->creds, &o))
+	ret->fd = -1;
+	if (!dir->exp->manager || vfs_lookup(exports_of(nfs_call(r)->exports)->fhs, dir, name, &r->creds, ret))
 		return 0;
-	has_contents = S_ISREG(o.stx.stx_mode) && o.stx.stx_size && o.stx.stx_nlink == 1;
-	fh_close(&o);
-	return has_contents ? nfs3_volume_refuse(r) : 0;
+	if (S_ISREG(ret->stx.stx_mode)) {
+		err = volume_unlink_begin(ret);
+		if (!err)
+			return 0;
+	}
+	fh_close(ret);
+	ret->fd = -1;
+	return err;
+}
+
+void nfs3_volume_unlink_end(struct fh_obj *o)
+{
+	if (o->fd < 0)
+		return;
+	volume_unlink_end(o);
+	fh_close(o);
 }
 
 /* ---- statuses ------------------------------------------------------------------------------- */
@@ -169,30 +181,19 @@ static int check_rights(const struct req *r, const struct fh_obj *o, uint32_t ri
 	return err;
 }
 
-/* A crash between the creation of a file and the reply can leave it without a layout, and without contents. */
-static int find_layout(const struct fh_obj *o, struct file_layout *ret)
-{
-	int err = volume_layout_read(o, ret);
-
-	if (err != -ENODATA || o->stx.stx_size || o->exp->conf.ro)
-		return err;
-	err = volume_layout_heal(o);
-	return err ? err : volume_layout_read(o, ret);
-}
-
-static void fill_layout(struct req *r, const struct fh_obj *o, const struct file_layout *l)
+static void fill_layout(struct req *r, const struct file_layout *l, uint64_t bytes)
 {
 	const struct volume_manager *m = manager_of(r);
 	VOLLAYOUTresok *ok = &nfs_call(r)->res.vollayout.VOLLAYOUTres_u.resok;
 	struct stripe_handle h = { .volume = l->volume, .rights = nfs_call(r)->args.vollayout.rights, .epoch = l->epoch,
-				   .expiry = (uint64_t)time(NULL) + LIFETIME_S };
+				   .expiry = (uint64_t)time(NULL) + VOLUME_LIFETIME_S };
 
 	ok->map = m->map.version;
 	memcpy(ok->object, l->object, sizeof(ok->object));
 	ok->epoch = l->epoch;
 	ok->unit = l->at.unit;
-	ok->lifetime = LIFETIME_S;
-	ok->bytes = o->stx.stx_size;
+	ok->lifetime = VOLUME_LIFETIME_S;
+	ok->bytes = bytes;
 	ok->stripes.stripes_len = l->at.width;
 	ok->stripes.stripes_val = r->scratch;
 	memcpy(h.name.object, l->object, sizeof(h.name.object));
@@ -209,6 +210,7 @@ static int make_layout(struct req *r)
 {
 	uint32_t rights = nfs_call(r)->args.vollayout.rights;
 	struct file_layout l;
+	uint64_t bytes;
 	struct fh_obj o;
 	int err;
 
@@ -219,9 +221,9 @@ static int make_layout(struct req *r)
 		return err;
 	err = check_rights(r, &o, rights);
 	if (!err)
-		err = find_layout(&o, &l);
+		err = volume_layout_find(&o, &l, &bytes);
 	if (!err)
-		fill_layout(r, &o, &l);
+		fill_layout(r, &l, bytes);
 	fh_close(&o);
 	return err;
 }
@@ -236,24 +238,6 @@ static void run_layout(struct req *r)
 
 /* ---- REPORT --------------------------------------------------------------------------------- */
 
-static int check_handle(const struct req *r, const struct stripe_handle *h, const struct fh_obj *o)
-{
-	struct file_layout l;
-	int err;
-
-	if (h->volume != manager_of(r)->dir->volume || !(h->rights & STRIPE_MAY_WRITE))
-		return -EACCES;
-	if (stripe_expired(h->expiry, (uint64_t)time(NULL)))
-		return -ETIME;
-	err = volume_layout_read(o, &l);
-	if (err)
-		return err;
-	if (memcmp(h->name.object, l.object, sizeof(l.object)) || h->name.stripe >= l.at.width ||
-	    h->server != l.servers[h->name.stripe])
-		return -EACCES;
-	return h->epoch == l.epoch ? 0 : -ETIME;
-}
-
 static int take_report(struct req *r)
 {
 	const VOLREPORTargs *a = &nfs_call(r)->args.volreport;
@@ -267,9 +251,7 @@ static int take_report(struct req *r)
 	err = open_file(r, &o);
 	if (err)
 		return err;
-	err = check_handle(r, &h, &o);
-	if (!err)
-		err = volume_raise(&o, a->bytes, &r->creds, &ok->bytes);
+	err = volume_report(&o, &h, a->bytes, &r->creds, &ok->bytes);
 	fh_close(&o);
 	return err;
 }

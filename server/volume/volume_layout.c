@@ -3,87 +3,136 @@
  *
  * volume_layout.c - the layouts of the files of a volume, and the defaults of its directories, on disk
  *
- * Operation: Both are extended attributes (file_layout.h), set with XATTR_CREATE: of two callers one sets it, and the other
- *            one finds it. A layout is signed for the inode: its number, and a hash of the kernel's handle of the file,
- *            which no later file of that number has.
+ * Operation: Both are extended attributes (file_layout.h). A new one is set with XATTR_CREATE: of two callers one sets it, and
+ *            the other one finds it. A layout is signed for the inode: its number, and a hash of the kernel's handle of the
+ *            file, which no later file of that number has.
+ *            What changes a layout, a size or the links of a file has the lock of the inode. The steps of a cut are durable
+ *            one by one: the link in pending/, the layout with the next epoch (FILE_CUT_SIZE), the size, the layout again
+ *            (FILE_CUT_FENCE). A caller that finds FILE_CUT_SIZE completes the size first, so a half of a cut is not seen.
  * Memory:    The stack.
- * Threads:   Workers.
+ * Threads:   Workers, and the thread of pending work.
  * Errors:    -errno. Damaged attributes are logged, not more often than log_limit allows.
  */
 #include "volume_layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/siphash.h"
 #include "export.h"
 #include "vfs_int.h"
-#include "volume_manager.h"
+#include "volume_pending.h"
+
+static struct volume_file file_of(const struct fh_obj *o)
+{
+	return (struct volume_file){ .m = o->exp->manager, .fd = o->fd, .ino = o->stx.stx_ino };
+}
+
+pthread_mutex_t *volume_file_lock(const struct volume_file *f)
+{
+	return &f->m->dir->locks[f->ino % VOLUME_LOCKS];
+}
+
+static void lock(const struct volume_file *f)
+{
+	pthread_mutex_lock(volume_file_lock(f));
+}
+
+static void unlock(const struct volume_file *f)
+{
+	pthread_mutex_unlock(volume_file_lock(f));
+}
+
+static int sync_file(const struct volume_file *f)
+{
+	int fd, err;
+
+	if (f->m->async)
+		return 0;
+	fd = vfs_reopen(f->fd, O_RDONLY);
+	if (fd < 0) /* not permitted, or no descriptor */
+		return vfs_after(syncfs(f->m->dir->fd) ? -errno : 0);
+	err = fsync(fd) ? -errno : 0;
+	close(fd);
+	return vfs_after(err);
+}
 
 /* ---- the attribute -------------------------------------------------------------------------- */
 
-static pthread_mutex_t *lock_of(const struct fh_obj *o)
-{
-	return &o->exp->manager->dir->locks[o->stx.stx_ino % VOLUME_LOCKS];
-}
-
-typedef ssize_t (*attribute_fn)(const struct fh_obj *o, void *bytes, size_t n);
+typedef ssize_t (*attribute_fn)(const struct volume_file *f, void *bytes, size_t n);
 
 /* The caller has the lock of the inode: else another one could take the mode of this moment for the file's own. */
-static ssize_t with_bits(const struct fh_obj *o, attribute_fn fn, void *bytes, size_t n)
+static ssize_t with_bits(const struct volume_file *f, attribute_fn fn, void *bytes, size_t n)
 {
 	char buf[VFS_PROC_PATH];
-	const char *path = vfs_proc_path(o->fd, buf);
+	const char *path = vfs_proc_path(f->fd, buf);
 	struct statx stx;
 	ssize_t rc;
 
-	if (vfs_stat(o->fd, &stx) || stx.stx_uid != geteuid())
+	if (vfs_stat(f->fd, &stx) || stx.stx_uid != geteuid())
 		return -EACCES;
 	if (chmod(path, (stx.stx_mode & 07777u) | S_IRUSR | S_IWUSR))
 		return -errno;
-	rc = fn(o, bytes, n);
+	rc = fn(f, bytes, n);
 	(void)chmod(path, stx.stx_mode & 07777u); /* restores the mode; chmod() succeeded above */
 	return rc;
 }
 
-/* A server that is not root needs the owner's mode bits for user.* of its own file. They are set only while @fn runs. */
-static ssize_t as_owner(const struct fh_obj *o, attribute_fn fn, void *bytes, size_t n)
+/* A server that is not root needs the owner's mode bits for its own file. They are set only while @fn runs. */
+static ssize_t as_owner(const struct volume_file *f, attribute_fn fn, void *bytes, size_t n)
 {
-	ssize_t rc = fn(o, bytes, n);
+	ssize_t rc = fn(f, bytes, n);
 
 	if (rc != -EACCES)
 		return rc;
-	pthread_mutex_lock(lock_of(o));
-	rc = with_bits(o, fn, bytes, n);
-	pthread_mutex_unlock(lock_of(o));
+	lock(f);
+	rc = with_bits(f, fn, bytes, n);
+	unlock(f);
 	return rc;
 }
 
-static ssize_t get_bytes(const struct fh_obj *o, void *bytes, size_t n)
+static ssize_t get_bytes(const struct volume_file *f, void *bytes, size_t n)
 {
 	char buf[VFS_PROC_PATH];
-	ssize_t got = getxattr(vfs_proc_path(o->fd, buf), o->exp->manager->dir->attribute, bytes, n);
+	ssize_t got = getxattr(vfs_proc_path(f->fd, buf), f->m->dir->attribute, bytes, n);
 
 	if (got < 0)
 		return errno == ERANGE ? -EBADMSG : -errno;
 	return got;
 }
 
-static ssize_t set_bytes(const struct fh_obj *o, void *bytes, size_t n)
+static ssize_t set_bytes(const struct volume_file *f, void *bytes, size_t n)
 {
 	char buf[VFS_PROC_PATH];
 
-	return setxattr(vfs_proc_path(o->fd, buf), o->exp->manager->dir->attribute, bytes, n, XATTR_CREATE) ? -errno : 0;
+	return setxattr(vfs_proc_path(f->fd, buf), f->m->dir->attribute, bytes, n, XATTR_CREATE) ? -errno : 0;
+}
+
+static ssize_t replace_bytes(const struct volume_file *f, void *bytes, size_t n)
+{
+	char buf[VFS_PROC_PATH];
+
+	return setxattr(vfs_proc_path(f->fd, buf), f->m->dir->attribute, bytes, n, XATTR_REPLACE) ? -errno : 0;
+}
+
+static ssize_t set_length(const struct volume_file *f, void *bytes, size_t n)
+{
+	char buf[VFS_PROC_PATH];
+
+	(void)n;
+	return truncate(vfs_proc_path(f->fd, buf), (off_t) * (const uint64_t *)bytes) ? -errno : 0;
 }
 
 /* Return: 0; 1: it was set; -errno. One that is there stays */
-static int add_bytes(const struct fh_obj *o, void *bytes, size_t n)
+static int add_bytes(const struct volume_file *f, void *bytes, size_t n)
 {
-	ssize_t err = as_owner(o, set_bytes, bytes, n);
+	ssize_t err = as_owner(f, set_bytes, bytes, n);
 
 	return err == -EEXIST ? 0 : err ? (int)err : 1;
 }
@@ -92,7 +141,7 @@ static int add_bytes(const struct fh_obj *o, void *bytes, size_t n)
 
 /* File systems without handles have no generation: then a later file of the same number is taken for the first one. Another
  * failure must not look so, since a layout that was signed then would not be valid later. */
-static int find_inode(const struct fh_obj *o, struct inode_id *ret)
+static int find_inode(const struct volume_file *f, struct inode_id *ret)
 {
 	static const struct siphash_key no_secret;
 	union {
@@ -103,8 +152,8 @@ static int find_inode(const struct fh_obj *o, struct inode_id *ret)
 
 	memset(&kh, 0, sizeof(kh));
 	kh.h.handle_bytes = MAX_HANDLE_SZ;
-	*ret = (struct inode_id){ .ino = o->stx.stx_ino };
-	if (!name_to_handle_at(o->fd, "", &kh.h, &mount_id, AT_EMPTY_PATH))
+	*ret = (struct inode_id){ .ino = f->ino };
+	if (!name_to_handle_at(f->fd, "", &kh.h, &mount_id, AT_EMPTY_PATH))
 		ret->generation = siphash(&no_secret, kh.h.f_handle, MIN(kh.h.handle_bytes, (unsigned)MAX_HANDLE_SZ));
 	else if (errno != EOPNOTSUPP)
 		return -errno;
@@ -127,62 +176,135 @@ static int choose_servers(struct volume_manager *m, const struct dir_defaults *d
 }
 
 /* Return: as add_bytes() */
-static int add_layout(const struct fh_obj *o, const struct dir_defaults *d)
+static int add_layout(const struct volume_file *f, const struct dir_defaults *d)
 {
-	struct volume_manager *m = o->exp->manager;
-	struct file_layout l = { .volume = m->dir->volume, .epoch = 1 };
+	struct file_layout l = { .volume = f->m->dir->volume, .epoch = 1 };
 	uint8_t bytes[FILE_LAYOUT_MAX];
 	struct inode_id inode;
-	int err = find_inode(o, &inode);
+	int err = find_inode(f, &inode);
 
 	if (!err)
-		err = choose_servers(m, d, &l);
+		err = choose_servers(f->m, d, &l);
 	if (err)
 		return err;
 	if (getrandom(l.object, sizeof(l.object), 0) != (ssize_t)sizeof(l.object))
 		return -EIO;
-	return add_bytes(o, bytes, file_layout_encode(&m->keys, &inode, &l, bytes));
+	return add_bytes(f, bytes, file_layout_encode(&f->m->keys, &inode, &l, bytes));
 }
 
-static void tell_damage(const struct fh_obj *o, int err)
+static void tell_damage(const struct volume_file *f, int err)
 {
-	struct volume_dir *d = o->exp->manager->dir;
+	struct volume_dir *d = f->m->dir;
 	bool tell;
 
 	pthread_mutex_lock(&d->log_lock);
 	tell = log_limit_ok(&d->damages);
 	pthread_mutex_unlock(&d->log_lock);
 	if (tell)
-		log_err("volume %s: the layout of inode %llu is %s", o->exp->conf.name + 1, (unsigned long long)o->stx.stx_ino,
+		log_err("volume %s: the layout of inode %llu is %s", f->m->name + 1, (unsigned long long)f->ino,
 			err == -EKEYREJECTED ? "not signed for this file: it was copied, or signed with another key" : "damaged");
 }
 
-int volume_layout_read(const struct fh_obj *o, struct file_layout *ret)
+static int read_layout(const struct volume_file *f, struct file_layout *ret)
 {
-	const struct volume_manager *m = o->exp->manager;
+	const struct volume_manager *m = f->m;
 	uint8_t bytes[FILE_LAYOUT_MAX];
-	ssize_t n = as_owner(o, get_bytes, bytes, sizeof(bytes));
+	ssize_t n = as_owner(f, get_bytes, bytes, sizeof(bytes));
 	struct inode_id inode;
-	int err = n < 0 ? (int)n : find_inode(o, &inode);
+	int err = n < 0 ? (int)n : find_inode(f, &inode);
 
 	if (!err)
 		err = file_layout_decode(&m->keys, m->dir->volume, &inode, bytes, (size_t)n, ret);
 	if (err == -EBADMSG || err == -EKEYREJECTED)
-		tell_damage(o, err);
+		tell_damage(f, err);
 	return err;
 }
 
-int volume_layout_heal(const struct fh_obj *o)
+int volume_layout_put(const struct volume_file *f, const struct file_layout *l)
 {
-	int rc = add_layout(o, &(struct dir_defaults){ 0, 0 });
+	uint8_t bytes[FILE_LAYOUT_MAX];
+	struct inode_id inode;
+	int err = find_inode(f, &inode);
 
-	return rc == 1 ? vfs_sync(o) : rc;
+	if (!err)
+		err = (int)as_owner(f, replace_bytes, bytes, file_layout_encode(&f->m->keys, &inode, l, bytes));
+	return err ? err : sync_file(f);
+}
+
+int volume_layout_get(const struct volume_file *f, struct file_layout *ret)
+{
+	int err = read_layout(f, ret);
+
+	if (err || ret->cut != FILE_CUT_SIZE)
+		return err;
+	err = (int)as_owner(f, set_length, &ret->cut_bytes, 0);
+	if (!err)
+		err = sync_file(f);
+	ret->cut = FILE_CUT_FENCE;
+	return err ? err : volume_layout_put(f, ret);
+}
+
+void volume_object_text(const char object[STRIPE_OBJECT_BYTES], char ret[VOLUME_OBJECT_TEXT])
+{
+	for (unsigned i = 0; i < STRIPE_OBJECT_BYTES; i++)
+		(void)snprintf(ret + 2 * i, 3, "%02x", (unsigned char)object[i]);
+}
+
+static bool is_pending(const struct volume_file *f, const struct file_layout *l)
+{
+	char name[VOLUME_OBJECT_TEXT];
+	struct stat st;
+
+	volume_object_text(l->object, name);
+	return !fstatat(f->m->dir->pending_fd, name, &st, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Has it no name but that in pending/? Return: 1, 0, -errno */
+static int is_removed(const struct volume_file *f, const struct file_layout *l)
+{
+	struct statx stx;
+	int err = vfs_stat(f->fd, &stx);
+
+	return err ? err : !stx.stx_nlink || (stx.stx_nlink == 1 && is_pending(f, l));
+}
+
+/* The same as volume_layout_find(), under the lock. */
+static int find_layout(const struct fh_obj *o, const struct volume_file *f, struct file_layout *ret, uint64_t *ret_bytes)
+{
+	struct statx stx;
+	int err = volume_layout_get(f, ret), rc;
+
+	if (!err)
+		err = vfs_stat(f->fd, &stx);
+	else if (err == -ENODATA && !vfs_stat(f->fd, &stx) && !stx.stx_size && !o->exp->conf.ro) {
+		rc = add_layout(f, &(struct dir_defaults){ 0, 0 });
+		err = rc == 1 ? sync_file(f) : rc;
+		if (!err)
+			err = volume_layout_get(f, ret);
+	}
+	if (!err) {
+		*ret_bytes = stx.stx_size;
+		rc = is_removed(f, ret);
+		err = rc == 1 ? -ESTALE : rc;
+	}
+	return err;
+}
+
+int volume_layout_find(const struct fh_obj *o, struct file_layout *ret, uint64_t *ret_bytes)
+{
+	struct volume_file f = file_of(o);
+	int err;
+
+	lock(&f);
+	err = find_layout(o, &f, ret, ret_bytes);
+	unlock(&f);
+	return err;
 }
 
 /* ---- what is created ------------------------------------------------------------------------ */
 
 /* Damaged defaults count as none: they choose the layout of new files, and permit nothing. */
-static struct dir_defaults defaults_of(const struct fh_obj *dir)
+static struct dir_defaults defaults_of(const struct volume_file *dir)
 {
 	struct dir_defaults d = { 0, 0 };
 	uint8_t bytes[DIR_DEFAULTS_BYTES];
@@ -195,70 +317,199 @@ static struct dir_defaults defaults_of(const struct fh_obj *dir)
 
 int volume_layout_made(const struct fh_obj *dir, const struct fh_obj *o)
 {
-	struct dir_defaults d;
+	struct volume_file f = file_of(o), parent = file_of(dir);
 	uint8_t bytes[DIR_DEFAULTS_BYTES];
+	struct dir_defaults d;
 
 	if (S_ISREG(o->stx.stx_mode) && !o->stx.stx_size) {
-		d = defaults_of(dir);
-		return add_layout(o, &d);
+		d = defaults_of(&parent);
+		return add_layout(&f, &d);
 	}
 	if (!S_ISDIR(o->stx.stx_mode))
 		return 0;
-	d = defaults_of(dir);
+	d = defaults_of(&parent);
 	if (!d.unit && !d.width)
 		return 0;
 	dir_defaults_encode(&d, bytes);
-	return add_bytes(o, bytes, sizeof(bytes));
+	return add_bytes(&f, bytes, sizeof(bytes));
 }
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
-/* Return: 0 or -errno */
-static int raise_size(int fd, uint64_t bytes, const struct creds *cr, uint64_t *ret_bytes)
+/* Under the lock: opening can change the mode for a moment, as above. @ret_fd is open for writing */
+static int raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd, uint64_t *ret_bytes)
 {
 	const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
 	struct stat st;
 	int err;
 
-	if (fstat(fd, &st))
+	*ret_fd = vfs_open_io(o, true);
+	if (*ret_fd < 0)
+		return *ret_fd;
+	if (fstat(*ret_fd, &st))
 		return -errno;
 	*ret_bytes = MAX((uint64_t)st.st_size, bytes);
 	if (*ret_bytes == (uint64_t)st.st_size)
-		return futimens(fd, now) ? -errno : 0;
+		return futimens(*ret_fd, now) ? -errno : 0;
 	err = creds_assume(cr);
 	if (err)
 		return err;
-	err = ftruncate(fd, (off_t)bytes) ? -errno : 0;
+	err = ftruncate(*ret_fd, (off_t)bytes) ? -errno : 0;
 	creds_resume();
 	return err;
 }
 
-/* Of two reports of one file the smaller one must not come between the look and the change of the other one. Opening can
- * change the mode for a moment, as above. */
-static int open_and_raise(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd, uint64_t *ret_bytes)
+static int check_handle(const struct stripe_handle *h, const struct file_layout *l)
 {
-	int err = 0;
-
-	pthread_mutex_lock(lock_of(o));
-	*ret_fd = vfs_open_io(o, true);
-	if (*ret_fd < 0)
-		err = *ret_fd;
-	if (!err)
-		err = raise_size(*ret_fd, bytes, cr, ret_bytes);
-	pthread_mutex_unlock(lock_of(o));
-	return err;
+	if (h->volume != l->volume || !(h->rights & STRIPE_MAY_WRITE))
+		return -EACCES;
+	if (stripe_expired(h->expiry, (uint64_t)time(NULL)))
+		return -ETIME;
+	if (memcmp(h->name.object, l->object, sizeof(l->object)) || h->name.stripe >= l->at.width ||
+	    h->server != l->servers[h->name.stripe])
+		return -EACCES;
+	return h->epoch == l->epoch ? 0 : -ETIME;
 }
 
-int volume_raise(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, uint64_t *ret_bytes)
+int volume_report(const struct fh_obj *o, const struct stripe_handle *h, uint64_t bytes, const struct creds *cr, uint64_t *ret_bytes)
 {
+	struct volume_file f = file_of(o);
+	struct file_layout l;
 	int fd = -1, err;
 
 	if (bytes > INT64_MAX)
 		return -EFBIG;
-	err = open_and_raise(o, bytes, cr, &fd, ret_bytes);
+	lock(&f); /* of a report and a cut, or of two reports, one comes first */
+	err = volume_layout_get(&f, &l);
+	if (!err)
+		err = check_handle(h, &l);
+	if (!err)
+		err = raise_size(o, bytes, cr, &fd, ret_bytes);
+	unlock(&f);
 	if (!err)
 		err = vfs_sync_fd(o, fd);
 	if (fd >= 0)
 		close(fd);
 	return err;
+}
+
+/* Makes the link, durably. The caller has the lock. */
+static int link_pending(const struct volume_file *f, const struct file_layout *l)
+{
+	char path[VFS_PROC_PATH], name[VOLUME_OBJECT_TEXT];
+	int dir = f->m->dir->pending_fd;
+
+	volume_object_text(l->object, name);
+	if (linkat(AT_FDCWD, vfs_proc_path(f->fd, path), dir, name, AT_SYMLINK_FOLLOW) && errno != EEXIST)
+		return -errno;
+	return fsync(dir) ? vfs_after(-errno) : 0;
+}
+
+/* Under the lock. Return: 1: servers are to be told; 0; -errno */
+static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_t bytes, const struct creds *cr, struct file_layout *l)
+{
+	uint64_t now, raised;
+	int fd = -1, err = find_layout(o, f, l, &now);
+
+	if (err)
+		return err;
+	if (bytes >= now) {
+		err = raise_size(o, bytes, cr, &fd, &raised);
+		if (fd >= 0)
+			close(fd);
+		return err ? err : sync_file(f);
+	}
+	if (l->cut == FILE_CUT_FENCE) /* which servers lack which cut is not recorded, so there is one at a time */
+		return -EAGAIN;
+	err = link_pending(f, l);
+	if (err)
+		return err;
+	l->epoch++;
+	l->cut = FILE_CUT_SIZE;
+	l->cut_bytes = bytes;
+	err = volume_layout_put(f, l);
+	if (!err)
+		err = volume_layout_get(f, l);
+	return err ? vfs_after(err) : 1;
+}
+
+int volume_set_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr)
+{
+	struct volume_file f = file_of(o);
+	struct file_layout l;
+	int rc = vfs_may_io(o, cr, true);
+
+	if (!rc)
+		rc = bytes > INT64_MAX ? -EFBIG : volume_pending_may(f.m->dir->pending);
+	if (rc)
+		return rc;
+	lock(&f);
+	rc = set_size(o, &f, bytes, cr, &l);
+	unlock(&f);
+	if (rc != 1)
+		return rc;
+	volume_pending_run(f.m->dir->pending, l.object);
+	return volume_pending_may(f.m->dir->pending);
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static int begin_unlink(const struct volume_file *f)
+{
+	struct file_layout l;
+	struct statx stx;
+	int err = vfs_stat(f->fd, &stx);
+
+	if (err || stx.stx_nlink > 2) /* one of the links may be that in pending/ */
+		return err;
+	err = volume_layout_get(f, &l);
+	if (err == -ENODATA || err == -EBADMSG || err == -EKEYREJECTED)
+		return 0; /* nothing is known of its objects */
+	return err ? err : link_pending(f, &l);
+}
+
+int volume_unlink_begin(const struct fh_obj *o)
+{
+	struct volume_file f = file_of(o);
+	int err = volume_pending_may(f.m->dir->pending);
+
+	if (err)
+		return err;
+	lock(&f);
+	err = begin_unlink(&f);
+	if (err)
+		unlock(&f);
+	return err;
+}
+
+void volume_unlink_end(const struct fh_obj *o)
+{
+	struct volume_file f = file_of(o);
+
+	unlock(&f);
+	volume_pending_wake(f.m->dir->pending);
+}
+
+int volume_link_begin(const struct fh_obj *o)
+{
+	struct volume_file f = file_of(o);
+	struct file_layout l;
+	int err;
+
+	lock(&f);
+	err = read_layout(&f, &l);
+	if (!err)
+		err = is_removed(&f, &l);
+	else if (err == -ENODATA || err == -EBADMSG || err == -EKEYREJECTED)
+		err = 0;
+	if (err)
+		unlock(&f);
+	return err == 1 ? -ESTALE : err;
+}
+
+void volume_link_end(const struct fh_obj *o)
+{
+	struct volume_file f = file_of(o);
+
+	unlock(&f);
 }

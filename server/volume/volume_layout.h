@@ -3,17 +3,29 @@
  *
  * volume_layout.h - the layouts of the files of a volume, and the defaults of its directories, on disk
  *
- * On workers, not inside of creds_assume(). Objects are those of fh_open() and fh_lookup(), of an export with a manager.
+ * They block, and do not run inside of creds_assume(). Objects are those of fh_open() and fh_lookup(), of an export with a
+ * manager.
  */
 #ifndef LEAT_SERVER_VOLUME_LAYOUT_H
 #define LEAT_SERVER_VOLUME_LAYOUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/util.h"
 #include "creds.h"
 #include "fh.h"
 #include "file_layout.h"
+#include "volume_manager.h"
+
+#define VOLUME_OBJECT_TEXT (2 * STRIPE_OBJECT_BYTES + 1)
+
+/* A regular file of a volume, as an O_PATH descriptor. */
+struct volume_file {
+	struct volume_manager *m;
+	int fd;
+	uint64_t ino;
+};
 
 /** volume_layout_made - struct export.made: a regular file without contents gets its layout, a directory the defaults of
  * its parent. Those that have some keep them
@@ -22,23 +34,55 @@
  */
 int must_check volume_layout_made(const struct fh_obj *dir, const struct fh_obj *o);
 
-/** volume_layout_read - reads and checks the layout of a regular file; a damaged one is logged
+/** volume_layout_find - the layout of a regular file, for a client
+ * A file without contents gets the layout that a crash has withheld, durably, with the defaults of the volume.
+ * @ret_bytes: its size
  *
- * Return: 0; -ENODATA: it has none; -EBADMSG, -EKEYREJECTED as file_layout_decode(); -errno.
+ * Return: 0; -ENODATA: it has none; -EBADMSG, -EKEYREJECTED as file_layout_decode(); -ESTALE: it was removed; -ENOSPC; -errno.
  */
-int must_check volume_layout_read(const struct fh_obj *o, struct file_layout *ret);
+int must_check volume_layout_find(const struct fh_obj *o, struct file_layout *ret, uint64_t *ret_bytes);
 
-/** volume_layout_heal - gives a file without contents the layout that a crash has withheld, durably
- *
- * Its directory is not known any more, so it gets the defaults of the volume. Return: 0; -ENOSPC; -errno.
- */
-int must_check volume_layout_heal(const struct fh_obj *o);
-
-/** volume_raise - raises the size of a file to at least @bytes, sets its mtime, and makes both durable; never lowers it
+/** volume_report - a client has written up to @bytes: raises the size of the file to that, sets its mtime, and makes both
+ * durable; never lowers it
+ * @h: the client's handle, whose signature was checked
  * @cr: the caller, for what the kernel does to set-id bits
  *
- * Return: 0; -EFBIG; -errno.
+ * Return: 0; -EACCES: the handle is of another file, or may not write; -ETIME: it is of another epoch; -EFBIG; as
+ * volume_layout_find().
  */
-int must_check volume_raise(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, uint64_t *ret_bytes);
+int must_check volume_report(const struct fh_obj *o, const struct stripe_handle *h, uint64_t bytes, const struct creds *cr,
+			     uint64_t *ret_bytes);
+
+/** volume_set_size - cuts a file, or lets it grow, if the caller may write it
+ *
+ * A cut is complete on every server in reach when it returns 0, and durably intended for the others.
+ * Return: 0; -EACCES; -EAGAIN: an earlier cut is not complete yet, since a server is away; -EIO: also if another manager is at
+ * work; as volume_layout_find().
+ */
+int must_check volume_set_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr);
+
+/** volume_unlink_begin - call before a name of a regular file goes; volume_unlink_end() must follow if it returns 0
+ * Between both no other change of the file's names or layout begins. Return: 0; -EIO: another manager is at work; -errno */
+int must_check volume_unlink_begin(const struct fh_obj *o);
+void volume_unlink_end(const struct fh_obj *o);
+
+/** volume_link_begin - the same before a regular file gets another name; Return: 0; -ESTALE: it was removed; -errno */
+int must_check volume_link_begin(const struct fh_obj *o);
+void volume_link_end(const struct fh_obj *o);
+
+/* ---- for volume_pending.c ---- */
+
+/** volume_file_lock - the lock of the inode */
+pthread_mutex_t *volume_file_lock(const struct volume_file *f);
+
+/** volume_layout_get - under the lock: reads the layout, and completes the size of a cut
+ * Return: as file_layout_decode(); -ENODATA; -errno */
+int must_check volume_layout_get(const struct volume_file *f, struct file_layout *ret);
+
+/** volume_layout_put - under the lock: replaces the layout, durably */
+int must_check volume_layout_put(const struct volume_file *f, const struct file_layout *l);
+
+/** volume_object_text - the name of an object in pending/ */
+void volume_object_text(const char object[STRIPE_OBJECT_BYTES], char ret[VOLUME_OBJECT_TEXT]);
 
 #endif

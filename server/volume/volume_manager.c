@@ -26,8 +26,9 @@
 #include "base/opt.h"
 #include "export.h"
 #include "file_layout.h"
-#include "rpcrdma.h"
+#include "leat_volume.h"
 #include "stripe_key.h"
+#include "volume_pending.h"
 
 #define ATTRIBUTE_ROOT "trusted.leat"
 #define ATTRIBUTE_USER "user.leat"
@@ -48,21 +49,21 @@ static int set_defaults(int fd, const char *name)
 }
 
 /* Only root can have set the first one, so it counts, whatever another user may add. */
-static int choose_attribute(struct volume_dir *d, char *why, size_t why_bytes)
+static int choose_attribute(struct volume_dir *d, int files_fd, char *why, size_t why_bytes)
 {
 	int err = 0;
 
 	d->attribute = ATTRIBUTE_ROOT;
-	if (has_attribute(d->fd, d->attribute))
+	if (has_attribute(files_fd, d->attribute))
 		return 0;
 	d->attribute = ATTRIBUTE_USER;
-	if (has_attribute(d->fd, d->attribute))
+	if (has_attribute(files_fd, d->attribute))
 		return 0;
-	if (set_defaults(d->fd, ATTRIBUTE_ROOT))
-		err = set_defaults(d->fd, ATTRIBUTE_USER);
+	if (set_defaults(files_fd, ATTRIBUTE_ROOT))
+		err = set_defaults(files_fd, ATTRIBUTE_USER);
 	else
 		d->attribute = ATTRIBUTE_ROOT;
-	if (!err && fsync(d->fd))
+	if (!err && fsync(files_fd))
 		err = -errno;
 	return err ? opt_fail(err, why, why_bytes, "its file system keeps no extended attributes: %s", strerror(-err)) : 0;
 }
@@ -71,20 +72,28 @@ static int fill_dir(struct volume_dir *d, int root_fd, char *why, size_t why_byt
 {
 	struct stat st;
 
-	d->fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (d->fd < 0 || fstat(d->fd, &st))
+	d->fd = openat(root_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->fd < 0 || fstat(root_fd, &st))
 		return opt_fail(-errno, why, why_bytes, "%s", strerror(errno));
 	d->dev = st.st_dev;
 	d->ino = st.st_ino;
 	if (flock(d->fd, LOCK_EX | LOCK_NB))
 		return opt_fail(-EBUSY, why, why_bytes, "%s", errno == EWOULDBLOCK ? "another leatd manages it" : strerror(errno));
-	return choose_attribute(d, why, why_bytes);
+	if (mkdirat(d->fd, "pending", 0700) && errno != EEXIST)
+		return opt_fail(-errno, why, why_bytes, "pending: %s", strerror(errno));
+	d->pending_fd = openat(d->fd, "pending", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (d->pending_fd < 0)
+		return opt_fail(-errno, why, why_bytes, "pending: %s", strerror(errno));
+	return choose_attribute(d, root_fd, why, why_bytes);
 }
 
 static void put_dir(struct volume_dir *d)
 {
 	if (!d || atomic_fetch_sub(&d->refs, 1) != 1)
 		return;
+	volume_pending_destroy(d->pending);
+	if (d->pending_fd >= 0)
+		close(d->pending_fd);
 	if (d->fd >= 0)
 		close(d->fd);
 	for (unsigned i = 0; i < VOLUME_LOCKS; i++)
@@ -96,21 +105,30 @@ static void put_dir(struct volume_dir *d)
 static int open_dir(int root_fd, uint64_t volume, struct volume_dir **ret, char *why, size_t why_bytes)
 {
 	struct volume_dir *d = calloc(1, sizeof(*d));
+	pthread_mutexattr_t recursive;
 	struct siphash_key random;
 	int err;
 
 	if (!d)
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	atomic_init(&d->refs, 1);
-	d->fd = -1;
+	d->fd = d->pending_fd = -1;
 	d->volume = volume;
+	pthread_mutexattr_init(&recursive);
+	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
 	for (unsigned i = 0; i < VOLUME_LOCKS; i++)
-		pthread_mutex_init(&d->locks[i], NULL);
+		pthread_mutex_init(&d->locks[i], &recursive);
+	pthread_mutexattr_destroy(&recursive);
 	pthread_mutex_init(&d->log_lock, NULL);
 	d->refusals = d->damages = (struct log_limit)LOG_LIMIT_INIT;
 	err = siphash_key_random(&random);
 	atomic_init(&d->turn, err ? 0 : (unsigned)random.k0); /* a restart need not begin at the first server again */
 	err = fill_dir(d, root_fd, why, why_bytes);
+	if (!err) {
+		err = volume_pending_create(d, &d->pending);
+		if (err)
+			(void)opt_fail(err, why, why_bytes, "%s", strerror(-err));
+	}
 	if (err)
 		put_dir(d);
 	else
@@ -232,7 +250,10 @@ static int open_manager(const struct export *e, const struct volume_manager *old
 	m->name = strdup(c->name);
 	if (!m->name)
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
+	m->async = c->async;
 	err = stripe_key_load(c->key, &volume, &m->keys, why, why_bytes);
+	if (!err)
+		err = leat_volume_key_read(c->key, &m->key, why, why_bytes);
 	if (!err)
 		err = load_map(c->map, &m->map, why, why_bytes);
 	if (err)
@@ -273,6 +294,7 @@ int volume_managers_open(struct export_table *now, const struct export_table *ol
 		e->manager = calloc(1, sizeof(*e->manager));
 		if (!e->manager)
 			return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
+		atomic_init(&e->manager->refs, 1);
 		err = open_manager(e, find_old(old, e), e->manager, reason, sizeof(reason));
 		if (!err)
 			twin = find_twin(now, e);
@@ -285,18 +307,35 @@ int volume_managers_open(struct export_table *now, const struct export_table *ol
 	return 0;
 }
 
+void volume_managers_use(const struct export_table *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->v[i].manager)
+			volume_pending_use(t->v[i].manager->dir->pending, t->v[i].manager);
+	}
+}
+
+void volume_manager_put(struct volume_manager *m)
+{
+	if (!m || atomic_fetch_sub(&m->refs, 1) != 1)
+		return;
+	volume_map_fini(&m->map);
+	explicit_bzero(&m->keys, sizeof(m->keys));
+	leat_volume_key_free(m->key);
+	free(m->name);
+	free(m);
+}
+
 void volume_managers_close(struct export_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		struct volume_manager *m = t->v[i].manager;
+		struct volume_dir *d = m ? m->dir : NULL;
 
-		if (!m)
-			continue;
-		put_dir(m->dir);
-		volume_map_fini(&m->map);
-		explicit_bzero(&m->keys, sizeof(m->keys));
-		free(m->name);
-		free(m);
+		if (d)
+			volume_pending_leave(d->pending, m);
+		volume_manager_put(m);
+		put_dir(d);
 		t->v[i].manager = NULL;
 	}
 }

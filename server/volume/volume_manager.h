@@ -4,13 +4,18 @@
  * volume_manager.h - the manager of a volume: its keys, its map, and its directory
  *
  * An export whose configuration has a key has a manager (struct export). A reload opens a new one, which shares struct
- * volume_dir with the old one while both exist.
+ * volume_dir with the old one while both exist. The directory of a volume has
+ *
+ *	files		what clients see: the root of the export
+ *	pending		links of files that are to be cut or removed on stripe servers (volume_pending.h)
+ *	term		the newest term of a manager here, decimal
  */
 #ifndef LEAT_SERVER_VOLUME_MANAGER_H
 #define LEAT_SERVER_VOLUME_MANAGER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,29 +25,38 @@
 #include "volume_map.h"
 
 struct export_table;
+struct leat_volume_key;
+struct volume_pending;
 
 #define VOLUME_LOCKS 16u
 
-/* The directory that has the names of a volume. Counted; its last holder unlocks it. */
+/* The directory of a volume. Counted; its last holder ends the thread of pending work, and unlocks it. */
 struct volume_dir {
 	atomic_uint refs;
-	int fd; /* locked with flock(): one manager per directory */
-	uint64_t dev, ino;
+	int fd;		/* locked with flock(): one manager per directory */
+	int pending_fd;
+	uint64_t dev, ino; /* of files */
 	uint64_t volume;
 	const char *attribute; /* name of the extended attribute of layouts and defaults */
 	atomic_uint turn;      /* counts new files: they begin at different servers */
-	pthread_mutex_t locks[VOLUME_LOCKS]; /* by inode: over a look at the size or mode of a file and its change */
+	struct volume_pending *pending;
+	/* Recursive; by inode: over a look at size, mode, layout or links of a file, and a change of them */
+	pthread_mutex_t locks[VOLUME_LOCKS];
 	pthread_mutex_t log_lock; /* over the next */
 	struct log_limit refusals, damages;
 };
 
-/* Of one configuration. Read-only, except what volume_dir says; any thread. */
+/* Of one configuration. Read-only, except what volume_dir says; any thread. Counted: an export holds it, and pending work
+ * while it runs. The export holds @dir, too: pending work does not. */
 struct volume_manager {
+	atomic_uint refs;
 	struct volume_dir *dir;
 	struct stripe_keys keys;
 	struct volume_map map;
 	uint32_t unit, width; /* of new files */
 	char *name;	      /* of the export, for messages */
+	struct leat_volume_key *key; /* for commands */
+	bool async;	      /* no reply waits for the disk */
 };
 
 /** volume_managers_open - opens the managers of the volumes in @now
@@ -52,6 +66,12 @@ struct volume_manager {
  * Blocks. Return: 0; -errno: volume_managers_close() follows in any case.
  */
 int must_check volume_managers_open(struct export_table *now, const struct export_table *old, char *why, size_t why_bytes);
+
+/** volume_managers_use - the managers in @t are in force now: pending work is done by them */
+void volume_managers_use(const struct export_table *t);
+
+/** volume_manager_put - ends a hold of a manager */
+void volume_manager_put(struct volume_manager *m);
 
 /** volume_managers_close - closes them; tables without managers are fine */
 void volume_managers_close(struct export_table *t);

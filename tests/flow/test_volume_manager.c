@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "conf.h"
 #include "file_layout.h"
@@ -25,14 +26,15 @@
 #include "server.h"
 #include "space.h"
 #include "stripe_handle.h"
+#include "volume_pending.h"
 #include "volumes.h"
 
 #define VOLUME UINT64_C(0x1122334455667788)
 #define VOLUME_LINE "volume = 1122334455667788\n"
 #define KEY "key = 00112233445566778899aabbccddeeff\n"
 #define OTHER_KEY "key = 0123456789abcdef0123456789abcdef\n"
-#define SERVERS "[server 1]\nurl = tcp://10.0.0.1\n[server 20]\nurl = local:///s2\n[server 3]\nurl = tcp://10.0.0.3\nstate = out\n"
-#define MAP VOLUME_LINE "version = 5\n" SERVERS "[server 4]\nurl = rdma://10.0.0.4\n"
+#define SERVERS "[server 1]\nurl = local:///s1\n[server 20]\nurl = local:///s2\n[server 3]\nurl = tcp://10.0.0.3\nstate = out\n"
+#define MAP VOLUME_LINE "version = 5\n" SERVERS "[server 4]\nurl = local:///s4\n"
 #define UNIT (1u << 20)
 #define OTHER 4711u
 
@@ -317,7 +319,7 @@ static const char *path_of(const char *name)
 {
 	static char path[4096];
 
-	(void)snprintf(path, sizeof(path), "%s/e0/%s", peer->dir.path, name);
+	(void)snprintf(path, sizeof(path), "%s/e0/files/%s", peer->dir.path, name);
 	return path;
 }
 
@@ -357,10 +359,10 @@ static void map_of_a_volume(void **state)
 		volume_server_state server_state;
 		const char *url;
 	} want[] = {
-		{ 1, VOLUME_SERVER_FULL, "tcp://10.0.0.1" },
+		{ 1, VOLUME_SERVER_FULL, "local:///s1" },
 		{ 20, VOLUME_SERVER_FULL, "local:///s2" },
 		{ 3, VOLUME_SERVER_OUT, "tcp://10.0.0.3" },
-		{ 4, VOLUME_SERVER_FULL, "rdma://10.0.0.4" },
+		{ 4, VOLUME_SERVER_FULL, "local:///s4" },
 	};
 	struct nfs_fh other, file, bad = { .len = 5, .data = "nodns" };
 	VOLMAPres res;
@@ -738,36 +740,54 @@ static void contents_are_not_here(void **state)
 	assert_int_equal(seek_res.status, NFS3ERR_NOTSUPP);
 }
 
+/* No stripe server is there: what is to be done on them stays pending, and everything else is done. */
 static void sizes_and_names(void **state)
 {
 	struct nfs_fh fh, empty, again;
 	struct stat st;
+	struct got l;
 
 	(void)state;
 	create_filled("f", &fh);
 	create_file("empty", &empty);
-	assert_int_equal(set_size(&fh, 0), NFS3ERR_NOTSUPP);
-	assert_int_equal(set_size(&fh, 2000), NFS3ERR_NOTSUPP);
-	assert_int_equal(set_size(&fh, 1000), NFS3_OK);
+	assert_int_equal(set_size(&fh, 2000), NFS3_OK);
+	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
+	assert_true(l.ok.epoch == 1 && l.ok.bytes == 2000); /* growing needs no new epoch */
+	assert_int_equal(set_size(&fh, 500), NFS3_OK);
+	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
+	assert_true(l.ok.epoch == 2 && l.ok.bytes == 500);
+	assert_int_equal(set_size(&fh, 400), NFS3ERR_JUKEBOX); /* the first cut is not complete */
+	assert_int_equal(set_size(&fh, 800), NFS3_OK);
 	assert_int_equal(set_size(&empty, 0), NFS3_OK);
-	assert_int_equal(set_size(&empty, 1), NFS3ERR_NOTSUPP);
-	assert_int_equal(create_how("f", UNCHECKED, true, 0, &again), NFS3ERR_NOTSUPP);
 	assert_int_equal(create_how("f", UNCHECKED, false, 0, &again), NFS3_OK);
 	assert_int_equal(create_how("empty", UNCHECKED, true, 0, &again), NFS3_OK);
-	assert_int_equal(create_how("new", UNCHECKED, true, 77, &again), NFS3ERR_NOTSUPP);
-	assert_int_not_equal(stat(path_of("new"), &st), 0);
-	assert_int_equal(remove_file("f"), NFS3ERR_NOTSUPP);
-	assert_int_equal(rename_file("empty", "f"), NFS3ERR_NOTSUPP);
-	assert_int_equal(rename_file("f", "f"), NFS3_OK);
-	assert_int_equal(stat(path_of("f"), &st), 0);
-	assert_int_equal(st.st_size, 1000);
-	assert_int_equal(link_file(&fh, "l"), NFS3_OK);
-	assert_int_equal(remove_file("f"), NFS3_OK); /* not its last name */
-	assert_int_equal(remove_file("l"), NFS3ERR_NOTSUPP);
-	assert_int_equal(rename_file("l", "empty"), NFS3_OK);
+	assert_int_equal(create_how("new", UNCHECKED, true, 77, &again), NFS3_OK);
+	assert_int_equal(stat(path_of("new"), &st), 0);
+	assert_int_equal(st.st_size, 77);
+	assert_int_equal(create_how("new", UNCHECKED, true, 0, &again), NFS3_OK);
+	assert_int_equal(get_layout(&again, BOTH, &l), VOLUME_OK);
+	assert_true(l.ok.epoch == 2 && !l.ok.bytes);
 	assert_int_equal(rename_file("empty", "f"), NFS3_OK);
-	create_file("empty", &empty);
-	assert_int_equal(remove_file("empty"), NFS3_OK);
+	assert_int_equal(remove_file("new"), NFS3_OK);
+	assert_int_equal(get_layout(&again, BOTH, &l), VOLUME_ERR_STALE);
+	assert_int_equal(link_file(&again, "back"), NFS3ERR_STALE);
+}
+
+/* A report with a handle from before a cut does not raise the size again. */
+static void reports_of_old_epochs(void **state)
+{
+	struct nfs_fh fh;
+	struct got l;
+	uint64_t bytes;
+
+	(void)state;
+	create_filled("f", &fh);
+	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
+	assert_int_equal(set_size(&fh, 0), NFS3_OK);
+	assert_int_equal(report(&fh, l.stripes[0].handle, 5000, &bytes), VOLUME_ERR_OLDEPOCH);
+	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
+	assert_int_equal(l.ok.bytes, 0);
+	assert_int_equal(report(&fh, l.stripes[0].handle, 5000, &bytes), VOLUME_OK);
 }
 
 #define REFUSED(text)                                                                              \
@@ -952,11 +972,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(map_of_a_volume, setup_tcp, nfs_peer_teardown),
 		TEST(map_of_a_volume),	     TEST(each_mode_of_create), TEST(rights_of_the_caller), TEST(read_only),
 		TEST(copied_and_damaged),    TEST(recycled_inode),	TEST(heals),		    TEST(no_generation), TEST(defaults_of_directories),
-		TEST(reports),		     TEST(reports_set_mtime),	TEST(contents_are_not_here), TEST(sizes_and_names),
+		TEST(reports),		     TEST(reports_set_mtime),	TEST(contents_are_not_here), TEST(sizes_and_names), TEST(reports_of_old_epochs),
 		TEST(reload_is_checked),     TEST(key_changes),		TEST(no_server_is_left),    TEST(one_manager),
 		TEST(largest_map),	     TEST(both_in_one),
 		cmocka_unit_test_setup_teardown(largest_map, setup_tcp, nfs_peer_teardown),
 	};
 
+	/* no stripe server is there */
+	volume_times = (struct volume_times){ .server = "20ms", .away_ns = 60 * NS_PER_S, .retry_ns = 60 * NS_PER_S };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,13 @@ static struct conf *manager_conf(void)
 	return conf;
 }
 
-static void start_manager(void)
+void volume_rig_end_manager(void)
+{
+	assert_int_equal(server_stop(volume_rig.manager, STOP_MS), 0);
+	volume_rig.manager = NULL;
+}
+
+void volume_rig_start_manager(void)
 {
 	struct volume_rig *r = &volume_rig;
 	char addr[200];
@@ -170,7 +176,7 @@ void volume_rig_start(bool tcp, const char *volume)
 		volume_rig_start_server(i);
 	}
 	write_map();
-	start_manager();
+	volume_rig_start_manager();
 }
 
 void volume_rig_stop(void)

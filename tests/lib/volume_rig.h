@@ -39,6 +39,10 @@ void volume_rig_stop(void);
 void volume_rig_end_server(unsigned i);
 void volume_rig_start_server(unsigned i);
 
+/** volume_rig_end_manager, volume_rig_start_manager - the manager, with the same address and directory */
+void volume_rig_end_manager(void);
+void volume_rig_start_manager(void);
+
 /** volume_rig_new_map - gives the manager a newer map, with the present addresses of the stripe servers */
 void volume_rig_new_map(void);
 

@@ -48,7 +48,7 @@ static void keeps_all(void **state)
 		uint8_t bytes[FILE_LAYOUT_MAX];
 		size_t n = file_layout_encode(&one, &inode, &l, bytes);
 
-		assert_int_equal(n, 60 + 4 * widths[i]);
+		assert_int_equal(n, 72 + 4 * widths[i]);
 		memset(&got, 0xee, sizeof(got));
 		assert_int_equal(decode(bytes, n, &got), 0);
 		assert_memory_equal(&got, &l, sizeof(l));

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_pending.c - the thread that does what is pending on the stripe servers of a volume
+ *
+ * Operation: It looks through pending/, and does what the state of each file asks for (volume_pending.h). A caller of
+ *            volume_pending_run() is served first. What cannot be completed, since a server is away, stays in pending/ and is
+ *            tried again. volume_command.c sends the commands.
+ * Memory:    Callers that wait are on their stacks, and stay until the thread has served them.
+ * Threads:   One per directory. It never takes another identity: RDMA devices refuse threads that do.
+ * Errors:    Logged; what failed stays pending.
+ */
+#include "volume_pending.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cond.h"
+#include "base/list.h"
+#include "vfs_int.h"
+#include "volume_layout.h"
+#include "volume_manager.h"
+#include "volume_send.h"
+
+struct volume_times volume_times = { .server = "10s", .away_ns = 20 * NS_PER_S, .retry_ns = 5 * NS_PER_S };
+
+/* A caller that waits */
+struct waiter {
+	struct list link;
+	char name[VOLUME_OBJECT_TEXT];
+	bool done;
+};
+
+struct volume_pending {
+	struct volume_dir *dir; /* outlives this */
+	struct volume_send *send; /* the thread's */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t woken, served; /* of the thread; of callers */
+	/* under the lock: */
+	struct list waiters;
+	struct volume_manager *manager; /* in force; held. NULL: none */
+	bool look, stop, deposed;
+};
+
+/* ---- one file ------------------------------------------------------------------------------- */
+
+/* Return: 0; -ENOENT; -errno; the caller closes @ret->fd */
+static int open_pending(const struct volume_pending *p, struct volume_manager *m, const char *name, struct volume_file *ret)
+{
+	struct stat st;
+	int fd = openat(p->dir->pending_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EINVAL;
+	}
+	*ret = (struct volume_file){ .m = m, .fd = fd, .ino = st.st_ino };
+	return 0;
+}
+
+static int drop_link(const struct volume_pending *p, const char *name)
+{
+	return unlinkat(p->dir->pending_fd, name, 0) ? -errno : 0;
+}
+
+enum todo { TODO_NOTHING, TODO_FENCE, TODO_REMOVE };
+
+/* Under the lock of the inode. Drops the link if nothing is to be done. Return: enum todo, or -errno */
+static int find_todo(const struct volume_pending *p, const struct volume_file *f, const char *name, struct file_layout *ret)
+{
+	struct statx stx;
+	int err = volume_layout_get(f, ret);
+
+	if (!err)
+		err = vfs_stat(f->fd, &stx);
+	if (err)
+		return err;
+	if (stx.stx_nlink <= 1)
+		return TODO_REMOVE;
+	if (ret->cut == FILE_CUT_FENCE)
+		return TODO_FENCE;
+	err = drop_link(p, name);
+	return err ? err : TODO_NOTHING;
+}
+
+/* Under the lock of the inode: all servers have the cut. */
+static int end_cut(const struct volume_file *f, uint64_t epoch)
+{
+	struct file_layout l;
+	int err = volume_layout_get(f, &l);
+
+	if (err || l.cut != FILE_CUT_FENCE || l.epoch != epoch)
+		return err;
+	l.cut = FILE_CUT_NONE;
+	l.cut_bytes = 0;
+	return volume_layout_put(f, &l);
+}
+
+/* Return: 0: done; 1: look again; -EAGAIN: a server is away; -errno */
+static int do_step(struct volume_pending *p, const struct volume_file *f, const char *name)
+{
+	struct file_layout l;
+	int todo, err;
+
+	pthread_mutex_lock(volume_file_lock(f));
+	todo = find_todo(p, f, name, &l);
+	pthread_mutex_unlock(volume_file_lock(f));
+	if (todo <= 0)
+		return todo;
+	if (todo == TODO_REMOVE) {
+		err = volume_send_remove(p->send, f->m, &l);
+		return err ? err : drop_link(p, name);
+	}
+	err = volume_send_cut(p->send, f->m, &l);
+	if (err)
+		return err;
+	pthread_mutex_lock(volume_file_lock(f));
+	err = end_cut(f, l.epoch);
+	pthread_mutex_unlock(volume_file_lock(f));
+	return err ? err : 1;
+}
+
+/* Return: true: complete */
+static bool do_file(struct volume_pending *p, struct volume_manager *m, const char *name)
+{
+	struct volume_file f;
+	int rc = open_pending(p, m, name, &f);
+
+	if (rc)
+		return true; /* it is gone, or not ours */
+	do
+		rc = do_step(p, &f, name);
+	while (rc == 1);
+	close(f.fd);
+	if (rc == -EPERM) {
+		pthread_mutex_lock(&p->lock);
+		p->deposed = true;
+		pthread_mutex_unlock(&p->lock);
+	} else if (rc && rc != -EAGAIN) {
+		log_debug("volume %s: pending/%s: %s", m->name + 1, name, strerror(-rc));
+	}
+	return !rc;
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+static bool must_end(struct volume_pending *p)
+{
+	bool end;
+
+	pthread_mutex_lock(&p->lock);
+	end = p->stop || p->deposed;
+	pthread_mutex_unlock(&p->lock);
+	return end;
+}
+
+/* Callers do not wait for the whole directory. */
+static void serve_waiters(struct volume_pending *p, struct volume_manager *m)
+{
+	struct list *n;
+
+	pthread_mutex_lock(&p->lock);
+	while ((n = list_pop(&p->waiters)) != NULL) {
+		struct waiter *w = list_entry(n, struct waiter, link);
+		bool may = m && !p->stop && !p->deposed;
+
+		pthread_mutex_unlock(&p->lock);
+		if (may)
+			(void)do_file(p, m, w->name); /* an incomplete one is tried again with all the others */
+		pthread_mutex_lock(&p->lock);
+		w->done = true;
+		pthread_cond_broadcast(&p->served);
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Return: true: everything is complete */
+static bool look_through(struct volume_pending *p, struct volume_manager *m)
+{
+	int fd = openat(p->dir->pending_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	bool all = true;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (!must_end(p) && (e = readdir(dir)) != NULL) {
+		if (strlen(e->d_name) != VOLUME_OBJECT_TEXT - 1)
+			continue;
+		serve_waiters(p, m);
+		all &= do_file(p, m, e->d_name);
+	}
+	closedir(dir);
+	return all;
+}
+
+/* Waits until there may be work. Return: the manager in force, held; NULL: the thread is to end */
+static struct volume_manager *wait_for_work(struct volume_pending *p, uint64_t retry_ns)
+{
+	uint64_t until = clock_now_ns() + retry_ns;
+	struct volume_manager *m = NULL;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop) {
+		bool woken = p->look || !list_is_empty(&p->waiters);
+
+		if (woken && (p->manager || !list_is_empty(&p->waiters)))
+			break;
+		if (!retry_ns || p->deposed || !p->manager)
+			pthread_cond_wait(&p->woken, &p->lock);
+		else if (!cond_wait_until(&p->woken, &p->lock, until))
+			break;
+	}
+	p->look = false;
+	m = p->manager;
+	if (m)
+		atomic_fetch_add(&m->refs, 1);
+	pthread_mutex_unlock(&p->lock);
+	return m;
+}
+
+static void *run(void *arg)
+{
+	struct volume_pending *p = arg;
+	uint64_t retry_ns = 0;
+
+	creds_stay();
+	for (;;) {
+		struct volume_manager *m = wait_for_work(p, retry_ns);
+
+		serve_waiters(p, m);
+		retry_ns = 0;
+		if (m && !must_end(p) && !look_through(p, m))
+			retry_ns = volume_times.retry_ns;
+		volume_manager_put(m);
+		pthread_mutex_lock(&p->lock);
+		if (p->stop && list_is_empty(&p->waiters)) {
+			pthread_mutex_unlock(&p->lock);
+			return NULL;
+		}
+		pthread_mutex_unlock(&p->lock);
+	}
+}
+
+int volume_pending_create(struct volume_dir *d, struct volume_pending **ret)
+{
+	struct volume_pending *p = calloc(1, sizeof(*p));
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	p->dir = d;
+	list_init(&p->waiters);
+	pthread_mutex_init(&p->lock, NULL);
+	cond_init(&p->woken);
+	cond_init(&p->served);
+	err = volume_send_create(d, &p->send);
+	if (!err)
+		err = -pthread_create(&p->thread, NULL, run, p);
+	if (!err) {
+		*ret = p;
+		return 0;
+	}
+	volume_send_destroy(p->send);
+	pthread_cond_destroy(&p->woken);
+	pthread_cond_destroy(&p->served);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+	return err;
+}
+
+void volume_pending_destroy(struct volume_pending *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_signal(&p->woken);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	volume_send_destroy(p->send);
+	volume_manager_put(p->manager);
+	pthread_cond_destroy(&p->woken);
+	pthread_cond_destroy(&p->served);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+static void set_manager(struct volume_pending *p, struct volume_manager *m)
+{
+	struct volume_manager *old;
+
+	pthread_mutex_lock(&p->lock);
+	old = p->manager;
+	p->manager = m;
+	p->look = m != NULL;
+	pthread_cond_signal(&p->woken);
+	pthread_mutex_unlock(&p->lock);
+	volume_manager_put(old);
+}
+
+void volume_pending_use(struct volume_pending *p, struct volume_manager *m)
+{
+	atomic_fetch_add(&m->refs, 1);
+	set_manager(p, m);
+}
+
+void volume_pending_leave(struct volume_pending *p, const struct volume_manager *m)
+{
+	bool is_last;
+
+	pthread_mutex_lock(&p->lock);
+	is_last = p->manager == m;
+	pthread_mutex_unlock(&p->lock);
+	if (is_last)
+		set_manager(p, NULL);
+}
+
+void volume_pending_wake(struct volume_pending *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->look = true;
+	pthread_cond_signal(&p->woken);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void volume_pending_run(struct volume_pending *p, const char object[STRIPE_OBJECT_BYTES])
+{
+	struct waiter w = { .done = false };
+
+	volume_object_text(object, w.name);
+	list_init(&w.link);
+	pthread_mutex_lock(&p->lock);
+	list_add_tail(&p->waiters, &w.link);
+	pthread_cond_signal(&p->woken);
+	while (!w.done)
+		pthread_cond_wait(&p->served, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
+int volume_pending_may(struct volume_pending *p)
+{
+	bool deposed;
+
+	pthread_mutex_lock(&p->lock);
+	deposed = p->deposed;
+	pthread_mutex_unlock(&p->lock);
+	return deposed ? -EIO : 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_pending.h - what is still to be done on the stripe servers of a volume: cuts and removals
+ *
+ * Before a file is cut, or may lose its last name, it gets a link pending/OBJECT, durably. What is to be done follows from
+ * the state of the file, so a crash at any point needs no journal:
+ *
+ * - It has no other link: it was removed. REMOVE on every server of its layout, then the link goes, and the inode with it.
+ * - Its layout says FILE_CUT_SIZE: the inode gets the new size first, and the layout says FILE_CUT_FENCE.
+ * - Its layout says FILE_CUT_FENCE: FENCE on every server, then the layout says FILE_CUT_NONE.
+ * - Else nothing is to be done, and the link goes.
+ *
+ * A thread per directory does this: at start, when it is woken, and again while servers are away. It alone sends commands,
+ * one after another. Before the first one it takes a new term, which is newer than its own last one and those that the
+ * servers in reach have obeyed. A server that has obeyed a newer one then means that another manager is at work: the thread
+ * sends no more commands until leatd is started again.
+ */
+#ifndef LEAT_SERVER_VOLUME_PENDING_H
+#define LEAT_SERVER_VOLUME_PENDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/util.h"
+#include "stripes.h"
+
+struct volume_dir;
+struct volume_manager;
+struct volume_pending;
+
+#define VOLUME_LIFETIME_S 600u /* of handles */
+
+/* How long things last; tests shorten them before they start a server. */
+struct volume_times {
+	const char *server; /* time in which a server has to reply, as an option of leat_set() */
+	uint64_t away_ns;   /* a server that failed is not asked again for as long */
+	uint64_t retry_ns;  /* pending work is tried again after as long */
+};
+extern struct volume_times volume_times;
+
+/** volume_pending_create - starts the thread, without a manager; Return: 0 or -errno */
+int must_check volume_pending_create(struct volume_dir *d, struct volume_pending **ret);
+
+/** volume_pending_destroy - ends the thread; what is pending stays so. Waits for a command in progress. NULL is fine */
+void volume_pending_destroy(struct volume_pending *p);
+
+/** volume_pending_use - from now on work is done by @m: its map and keys; wakes the thread */
+void volume_pending_use(struct volume_pending *p, struct volume_manager *m);
+
+/** volume_pending_leave - @m is about to go */
+void volume_pending_leave(struct volume_pending *p, const struct volume_manager *m);
+
+/** volume_pending_wake - there may be work */
+void volume_pending_wake(struct volume_pending *p);
+
+/** volume_pending_run - has the thread do what is pending for @object now, and waits until each server in reach has it
+ * A worker may wait here; the thread may wait for workers of this leatd, if it stores stripes too. */
+void volume_pending_run(struct volume_pending *p, const char object[STRIPE_OBJECT_BYTES]);
+
+/** volume_pending_may - may files be cut and removed? Return: 0; -EIO: another manager is at work */
+int must_check volume_pending_may(struct volume_pending *p);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_send.c - sends the commands of a manager to the stripe servers of its volume
+ *
+ * Operation: A server is connected when a command first needs it, by libleat. One that fails counts as away for a while, and
+ *            gets no commands then, so that it holds up the others once only. The term is taken before the first command: the
+ *            largest of the one in the directory and those that the servers in reach have obeyed, plus 1. It is durable
+ *            before it is used.
+ * Memory:    One mount per server.
+ * Threads:   That of pending work.
+ * Errors:    Logged when a server is away, and when it is back.
+ */
+#include "volume_send.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "leat.h"
+#include "leat_volume.h"
+#include "volume_manager.h"
+#include "volume_pending.h"
+
+#define TERM_BYTES 32u
+
+struct peer {
+	uint32_t id;
+	char *url; /* that @m is of */
+	struct leat *m;
+	uint64_t away_until; /* 0: it has not failed */
+};
+
+struct volume_send {
+	struct volume_dir *dir;
+	uint64_t term; /* 0: not taken yet */
+	struct peer peers[VOLUME_SERVERS_MAX]; /* in use: those with an id */
+};
+
+/* ---- servers -------------------------------------------------------------------------------- */
+
+static void hang_up(struct peer *p)
+{
+	if (p->m)
+		leat_umount(p->m);
+	p->m = NULL;
+	free(p->url);
+	p->url = NULL;
+}
+
+/* Finds the server, or a free place. Return: NULL: all places are taken by servers that the map had before */
+static struct peer *find_peer(struct volume_send *s, uint32_t id)
+{
+	for (unsigned i = 0; i < VOLUME_SERVERS_MAX; i++) {
+		if (s->peers[i].id == id)
+			return &s->peers[i];
+	}
+	for (unsigned i = 0; i < VOLUME_SERVERS_MAX; i++) {
+		if (!s->peers[i].id) {
+			s->peers[i].id = id;
+			return &s->peers[i];
+		}
+	}
+	return NULL;
+}
+
+static int connect_peer(struct peer *p, const char *url)
+{
+	struct leat_opts *o = leat_opts_create();
+	int err = o ? 0 : -ENOMEM;
+
+	if (!err)
+		err = leat_set(o, "connect_only", "yes");
+	if (!err)
+		err = leat_set(o, "retry", "soft");
+	if (!err)
+		err = leat_set(o, "timeo", volume_times.server);
+	if (!err)
+		err = leat_mount(url, o, &p->m);
+	leat_opts_destroy(o);
+	if (!err) {
+		p->url = strdup(url);
+		if (!p->url)
+			err = -ENOMEM;
+	}
+	if (err)
+		hang_up(p);
+	return err;
+}
+
+static void tell_away(struct peer *p, const struct volume_manager *m, const char *url, int err)
+{
+	if (!p->away_until)
+		log_warn("volume %s: server %" PRIu32 ", %s, is away: %s; what is pending for it is done when it is back",
+			 m->name + 1, p->id, url, strerror(-err));
+	p->away_until = clock_now_ns() + volume_times.away_ns;
+	hang_up(p);
+}
+
+/* Return: 0: it is connected; -EAGAIN: it is away */
+static int get_peer(struct volume_send *s, const struct volume_manager *m, uint32_t id, struct peer **ret)
+{
+	const volume_server *server = volume_map_find(&m->map, id);
+	struct peer *p = server ? find_peer(s, id) : NULL;
+	int err;
+
+	if (!p || p->away_until > clock_now_ns())
+		return -EAGAIN;
+	if (p->m && strcmp(p->url, server->url)) /* the map has changed */
+		hang_up(p);
+	*ret = p;
+	err = p->m ? 0 : connect_peer(p, server->url);
+	if (!err)
+		return 0;
+	tell_away(p, m, server->url, err);
+	return -EAGAIN;
+}
+
+static void tell_back(struct peer *p, const struct volume_manager *m)
+{
+	if (p->away_until)
+		log_info("volume %s: server %" PRIu32 " is back", m->name + 1, p->id);
+	p->away_until = 0;
+}
+
+/* ---- the term ------------------------------------------------------------------------------- */
+
+static int read_term(int dir, uint64_t *ret)
+{
+	int fd = openat(dir, "term", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	char text[TERM_BYTES], *end;
+	ssize_t n;
+
+	*ret = 0;
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return errno || *text < '0' || *text > '9' || strcmp(end, "\n") ? -EBADMSG : 0;
+}
+
+static int write_term(int dir, uint64_t term)
+{
+	int fd = openat(dir, "term.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), n, err = 0;
+	char text[TERM_BYTES];
+
+	if (fd < 0)
+		return -errno;
+	n = snprintf(text, sizeof(text), "%" PRIu64 "\n", term);
+	if (write(fd, text, (size_t)n) != n)
+		err = -EIO;
+	else if (fsync(fd))
+		err = -errno;
+	close(fd);
+	if (!err && (renameat(dir, "term.new", dir, "term") || fsync(dir)))
+		err = -errno;
+	return err;
+}
+
+static int take_term(struct volume_send *s, const struct volume_manager *m)
+{
+	uint64_t newest;
+	int err = read_term(s->dir->fd, &newest);
+
+	for (unsigned i = 0; i < m->map.n && !err; i++) {
+		struct leat_volume_info info = { .size = sizeof(info) };
+		struct peer *p;
+
+		if (get_peer(s, m, m->map.servers[i].id, &p))
+			continue;
+		if (leat_volume_ask(p->m, m->key, p->id, &info))
+			tell_away(p, m, m->map.servers[i].url, -EIO);
+		else
+			newest = MAX(newest, info.term);
+	}
+	if (!err && newest == UINT64_MAX)
+		err = -EOVERFLOW;
+	if (!err)
+		err = write_term(s->dir->fd, newest + 1);
+	if (err) {
+		log_err("volume %s: the term of this manager: %s", m->name + 1, strerror(-err));
+		return err;
+	}
+	s->term = newest + 1;
+	return 0;
+}
+
+/* ---- commands ------------------------------------------------------------------------------- */
+
+typedef int (*command_fn)(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l, uint64_t *newest);
+
+static int send_fence(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l, uint64_t *newest)
+{
+	uint64_t cut = layout_object_bytes(&l->at, c->stripe, l->cut_bytes);
+	int err = leat_volume_object_fence(m, c, l->epoch, &cut, NULL, newest);
+
+	return err == -ESTALE ? 0 : err; /* it has a newer epoch, or was removed */
+}
+
+static int send_remove(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l, uint64_t *newest)
+{
+	(void)l;
+	return leat_volume_object_remove(m, c, (uint64_t)time(NULL) + VOLUME_LIFETIME_S + STRIPE_SKEW_S, NULL, newest);
+}
+
+static int send_one(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, uint32_t stripe, command_fn fn)
+{
+	struct leat_volume_command c = { .size = sizeof(c), .key = m->key, .term = s->term, .server = l->servers[stripe],
+					 .stripe = stripe };
+	uint64_t newest = 0;
+	struct peer *p;
+	int err = get_peer(s, m, c.server, &p);
+
+	if (err)
+		return err;
+	memcpy(c.object, l->object, sizeof(c.object));
+	err = fn(p->m, &c, l, &newest);
+	if (!err) {
+		tell_back(p, m);
+		return 0;
+	}
+	if (err == -EPERM) {
+		log_err("volume %s: server %" PRIu32 " has obeyed term %" PRIu64 ", and this manager has %" PRIu64
+			": another manager is at work. No file is cut or removed until leatd is started again",
+			m->name + 1, p->id, newest, s->term);
+		return err;
+	}
+	tell_away(p, m, p->url, err);
+	return -EAGAIN;
+}
+
+static int send_all(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, command_fn fn)
+{
+	int err = s->term ? 0 : take_term(s, m), some = 0;
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < l->at.width && err != -EPERM; i++) {
+		err = send_one(s, m, l, i, fn);
+		some = err ? err : some;
+	}
+	return some;
+}
+
+int volume_send_cut(struct volume_send *s, struct volume_manager *m, const struct file_layout *l)
+{
+	return send_all(s, m, l, send_fence);
+}
+
+int volume_send_remove(struct volume_send *s, struct volume_manager *m, const struct file_layout *l)
+{
+	return send_all(s, m, l, send_remove);
+}
+
+int volume_send_create(struct volume_dir *d, struct volume_send **ret)
+{
+	struct volume_send *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->dir = d;
+	*ret = s;
+	return 0;
+}
+
+void volume_send_destroy(struct volume_send *s)
+{
+	for (unsigned i = 0; s && i < VOLUME_SERVERS_MAX; i++)
+		hang_up(&s->peers[i]);
+	free(s);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_volume_cuts.c - files of a striped volume are cut, removed and replaced, also while a stripe server is away
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "leat.h"
+#include "leat_volume.h"
+#include "volume_pending.h"
+#include "volume_rig.h"
+
+LOG_DEFINE("test_volume_cuts");
+
+#define BYTES (1u << 20)
+
+static struct leat *m;
+static uint8_t data[BYTES], mem[BYTES];
+
+static int setup(void **state)
+{
+	(void)state;
+	volume_rig_start(false, "stripe=64K");
+	m = volume_rig_mount(NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	leat_umount(m);
+	volume_rig_stop();
+	return 0;
+}
+
+static struct leat_file *open_file(struct leat *from, const char *name, int flags)
+{
+	struct leat_file *f;
+
+	if (leat_open(from, name, flags, 0644, &f))
+		fail_msg("%s: %s", name, leat_error(from));
+	return f;
+}
+
+static void write_file(const char *name)
+{
+	struct leat_file *f = open_file(m, name, O_RDWR | O_CREAT);
+
+	assert_int_equal(leat_pwrite(f, data, BYTES, 0), BYTES);
+	assert_int_equal(leat_close(f), 0);
+}
+
+static void cut(const char *name, uint64_t bytes)
+{
+	struct leat_file *f = open_file(m, name, O_RDWR);
+
+	if (leat_ftruncate(f, bytes))
+		fail_msg("%s", leat_error(m));
+	assert_int_equal(leat_close(f), 0);
+}
+
+/* By a mount that knows nothing of the file: the first @good bytes are those of data, the rest of BYTES are zeroes. */
+static void check_file(const char *name, size_t good)
+{
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f = open_file(other, name, O_RDONLY);
+
+	memset(mem, 0xee, BYTES);
+	assert_int_equal(leat_pread(f, mem, BYTES, 0), BYTES);
+	assert_memory_equal(mem, data, good);
+	for (size_t i = good; i < BYTES; i++)
+		if (mem[i])
+			fail_msg("%s: byte %zu is %02x", name, i, mem[i]);
+	assert_int_equal(leat_close(f), 0);
+	leat_umount(other);
+}
+
+static unsigned count_pending(void)
+{
+	DIR *d = opendir(tmp_dir_path(&volume_rig.dir, "m/pending"));
+	unsigned n = 0;
+
+	assert_non_null(d);
+	for (const struct dirent *e; (e = readdir(d)) != NULL;)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+/* What is asynchronous ends some time. */
+static void wait_for_pending(void)
+{
+	uint64_t until = clock_now_ns() + 20 * NS_PER_S;
+
+	while (count_pending() && clock_now_ns() < until)
+		(void)poll(NULL, 0, 1);
+	assert_int_equal(count_pending(), 0);
+}
+
+/* Bytes in the objects of server @i, and how many objects it has, tombstones too */
+static uint64_t count_objects(unsigned i, unsigned *ret_n)
+{
+	uint64_t bytes = 0;
+
+	*ret_n = 0;
+	for (unsigned fan = 0; fan < 256; fan++) {
+		char path[300];
+		DIR *d;
+
+		(void)snprintf(path, sizeof(path), "%s/s%u/objects/%02x", volume_rig.dir.path, i + 1, fan);
+		d = opendir(path);
+		assert_non_null(d);
+		for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+			struct stat st;
+
+			if (e->d_name[0] == '.')
+				continue;
+			assert_int_equal(fstatat(dirfd(d), e->d_name, &st, 0), 0);
+			bytes += (uint64_t)st.st_size;
+			(*ret_n)++;
+		}
+		closedir(d);
+	}
+	return bytes;
+}
+
+static uint64_t epoch_of(const char *name)
+{
+	struct leat_volume_layout *l;
+	uint64_t epoch;
+
+	assert_int_equal(leat_volume_layout(m, name, &l), 0);
+	epoch = l->epoch;
+	leat_volume_layout_free(l);
+	return epoch;
+}
+
+/* ---- tests ---- */
+
+static void shrinks_and_grows(void **state)
+{
+	static const size_t ends[] = { 0, 1, 65536, 100000, 4 * 65536, BYTES - 1 };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(ends); i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "f%u", i);
+		write_file(name);
+		cut(name, ends[i]);
+		assert_int_equal(count_pending(), 0);
+		assert_int_equal(epoch_of(name), 2);
+		cut(name, BYTES); /* it grows */
+		assert_int_equal(epoch_of(name), 2);
+		check_file(name, ends[i]);
+	}
+	cut("f3", 50000);
+	cut("f3", BYTES);
+	assert_int_equal(epoch_of("f3"), 3);
+	check_file("f3", 50000);
+}
+
+/* A client that has the file open goes on, with what the file is now. */
+static void others_go_on(void **state)
+{
+	struct leat *other = volume_rig_mount("cache=none");
+	struct leat_file *f, *mine;
+
+	(void)state;
+	write_file("f");
+	f = open_file(other, "f", O_RDWR);
+	assert_int_equal(leat_pread(f, mem, BYTES, 0), BYTES);
+	mine = open_file(m, "f", O_WRONLY | O_TRUNC);
+	assert_int_equal(leat_close(mine), 0);
+	assert_int_equal(leat_pwrite(f, data, 1000, 300000), 1000);
+	assert_int_equal(leat_fsync(f), 0);
+	assert_int_equal(leat_close(f), 0);
+	leat_umount(other);
+	cut("f", BYTES);
+	other = volume_rig_mount(NULL);
+	f = open_file(other, "f", O_RDONLY);
+	assert_int_equal(leat_pread(f, mem, BYTES, 0), BYTES);
+	assert_memory_equal(mem + 300000, data, 1000);
+	memset(mem + 300000, 0, 1000);
+	for (size_t i = 0; i < BYTES; i++)
+		assert_int_equal(mem[i], 0);
+	assert_int_equal(leat_close(f), 0);
+	leat_umount(other);
+}
+
+static void unlink_leaves_tombstones(void **state)
+{
+	unsigned n;
+
+	(void)state;
+	write_file("f");
+	assert_int_equal(leat_unlink(m, "f"), 0);
+	wait_for_pending();
+	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++) {
+		assert_int_equal(count_objects(i, &n), 0);
+		assert_int_equal(n, 1);
+	}
+}
+
+static void hard_links(void **state)
+{
+	unsigned n;
+
+	(void)state;
+	write_file("f");
+	assert_int_equal(leat_link(m, "f", "g"), 0);
+	assert_int_equal(leat_unlink(m, "f"), 0);
+	wait_for_pending();
+	check_file("g", BYTES);
+	assert_int_equal(leat_unlink(m, "g"), 0);
+	wait_for_pending();
+	assert_int_equal(count_objects(0, &n), 0);
+}
+
+static void replaces(void **state)
+{
+	unsigned n;
+
+	(void)state;
+	write_file("old");
+	cut("old", 10);
+	write_file("new");
+	assert_int_equal(leat_rename(m, "new", "old"), 0);
+	wait_for_pending();
+	check_file("old", BYTES);
+	assert_int_equal(count_objects(3, &n), BYTES / 4);
+	assert_int_equal(n, 2);
+	assert_int_equal(leat_rename(m, "old", "old"), 0);
+	wait_for_pending();
+	check_file("old", BYTES);
+}
+
+/* The others have it at once, and the server when it is back, before it serves a handle of the new epoch. */
+static void server_is_away(void **state)
+{
+	(void)state;
+	write_file("f");
+	write_file("g");
+	volume_rig_end_server(2);
+	cut("f", 100000);
+	assert_int_equal(count_pending(), 1);
+	assert_int_equal(leat_unlink(m, "g"), 0);
+	volume_rig_start_server(2);
+	wait_for_pending();
+	cut("f", BYTES);
+	check_file("f", 100000);
+}
+
+/* What is pending survives the manager. */
+static void manager_restarts(void **state)
+{
+	unsigned n;
+
+	(void)state;
+	write_file("f");
+	write_file("g");
+	volume_rig_end_server(1);
+	cut("f", 0);
+	assert_int_equal(leat_unlink(m, "g"), 0);
+	volume_rig_end_manager();
+	assert_int_equal(count_pending(), 2);
+	volume_rig_start_server(1);
+	volume_rig_start_manager();
+	wait_for_pending();
+	assert_int_equal(count_objects(1, &n), 0);
+	cut("f", BYTES);
+	check_file("f", 0);
+}
+
+/* Another manager has given commands to a server. */
+static void newer_term(void **state)
+{
+	struct leat_volume_command c = { .size = sizeof(c), .term = 1000, .server = 1, .object = { 1 } };
+	struct leat_volume_key *key;
+	struct leat_opts *o = leat_opts_create();
+	struct leat_file *f;
+	struct leat *server;
+	char why[256];
+
+	(void)state;
+	write_file("f");
+	write_file("g");
+	cut("f", 10);
+	assert_int_equal(leat_volume_key_read(tmp_dir_path(&volume_rig.dir, "key"), &key, why, sizeof(why)), 0);
+	assert_int_equal(leat_set(o, "connect_only", "yes"), 0);
+	assert_int_equal(leat_mount(volume_rig.server_url[0], o, &server), 0);
+	c.key = key;
+	assert_int_equal(leat_volume_object_stat(server, &c, NULL, NULL), 0);
+	f = open_file(m, "g", O_RDWR);
+	assert_int_equal(leat_ftruncate(f, 10), -EIO);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(leat_unlink(m, "f"), -EIO);
+	volume_rig_end_manager();
+	volume_rig_start_manager(); /* which takes a newer one */
+	wait_for_pending();
+	assert_int_equal(leat_unlink(m, "f"), 0);
+	wait_for_pending();
+	leat_umount(server);
+	leat_volume_key_free(key);
+	leat_opts_destroy(o);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(shrinks_and_grows), TEST(others_go_on),   TEST(unlink_leaves_tombstones), TEST(hard_links),
+		TEST(replaces),		 TEST(server_is_away), TEST(manager_restarts),	       TEST(newer_term),
+	};
+
+	volume_times = (struct volume_times){ .server = "300ms", .away_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };
+	for (size_t i = 0; i < BYTES; i++)
+		data[i] = (uint8_t)(1 + i % 251);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
