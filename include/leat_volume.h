@@ -110,7 +110,7 @@ int leat_volume_map_change(const char *file, const struct leat_volume_change *ch
 /** leat_volume_map - gets the map of the volume that @m is a mount of
  * @ret: the caller frees it with leat_volume_map_free()
  *
- * Return: 0; -EOPNOTSUPP: the export is not a striped volume; -ENOMEM; the error of the call.
+ * Return: 0; -EOPNOTSUPP: the export is not a striped volume; -EREMOTEIO: no possible map; -ENOMEM; the error of the call.
  */
 int leat_volume_map(struct leat *m, struct leat_volume_map **ret);
 

@@ -77,22 +77,6 @@ static int change_map(struct volume_map *m, const struct leat_volume_change *c, 
 	return 0;
 }
 
-/* The text of the changed map, checked as all readers do. */
-static int print_map(const struct volume_map *m, char **ret, char *why, size_t why_bytes)
-{
-	struct volume_map again;
-	int err = volume_map_print(m, ret);
-
-	if (err)
-		return opt_fail(err, why, why_bytes, "out of memory");
-	err = volume_map_parse(*ret, strlen(*ret), &again, why, why_bytes);
-	if (!err)
-		volume_map_fini(&again);
-	else
-		free(*ret);
-	return err;
-}
-
 static int write_text(int fd, mode_t mode, const char *text)
 {
 	return fchmod(fd, mode) ? -errno : lt_volume_write(fd, text, strlen(text));
@@ -127,7 +111,7 @@ static int replace(const char *file, const char *temp, int fd, const struct leat
 		return err;
 	err = change_map(&m, c, ret_id, why, why_bytes);
 	if (!err)
-		err = print_map(&m, &text, why, why_bytes);
+		err = lt_volume_map_text(&m, &text, why, why_bytes);
 	volume_map_fini(&m);
 	if (err)
 		return err;

@@ -50,6 +50,21 @@ int lt_volume_map_make(uint64_t volume, uint64_t version, const volume_server *s
 	return 0;
 }
 
+int lt_volume_map_text(const struct volume_map *m, char **ret, char *why, size_t why_bytes)
+{
+	struct volume_map again;
+	int err = volume_map_print(m, ret);
+
+	if (err)
+		return opt_fail(err, why, why_bytes, "out of memory");
+	err = volume_map_parse(*ret, strlen(*ret), &again, why, why_bytes);
+	if (!err)
+		volume_map_fini(&again);
+	else
+		free(*ret);
+	return err;
+}
+
 /* Return: the length, at most VOLUME_MAP_FILE_MAX + 1; -errno */
 static ssize_t read_all(int fd, char *text, mode_t *ret_mode)
 {

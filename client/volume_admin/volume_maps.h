@@ -29,6 +29,13 @@ int must_check lt_volume_map_make(uint64_t volume, uint64_t version, const volum
  */
 int must_check lt_volume_map_load(const char *file, struct volume_map *ret, mode_t *ret_mode, char *why, size_t why_bytes);
 
+/** lt_volume_map_text - prints a map, and checks the text as all readers do
+ * @ret: the caller frees it with free()
+ *
+ * Return: 0; -EINVAL: it is not a valid map; -ENOMEM.
+ */
+int must_check lt_volume_map_text(const struct volume_map *m, char **ret, char *why, size_t why_bytes);
+
 /** lt_volume_write - writes all of @text and makes it durable; Return: 0, -errno */
 int must_check lt_volume_write(int fd, const char *text, size_t n);
 

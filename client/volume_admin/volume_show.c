@@ -7,7 +7,7 @@
  *            for more, and they are not kept.
  * Memory:    A layout and its lists are one allocation.
  * Threads:   As functions of leat.h. leat_volume_find() is pure.
- * Errors:    -errno; leat_error() has the reason.
+ * Errors:    -errno; leat_error() has the reason. What is not possible: -EREMOTEIO.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,20 +43,40 @@ static void end_results(struct lt_op *op, int err)
 
 /* ---- the map --------------------------------------------------------------------------------- */
 
+/* Programs connect to what a map names: it has to be as valid as one in a file. */
+static int check_map(const VOLMAPresok *ok)
+{
+	struct volume_map m = { .volume = ok->volume, .version = ok->map, .n = ok->servers.servers_len };
+	char *text, why[128];
+	int err;
+
+	for (unsigned i = 0; i < m.n; i++) {
+		text_clean(ok->servers.servers_val[i].url);
+		m.servers[i] = ok->servers.servers_val[i];
+	}
+	err = lt_volume_map_text(&m, &text, why, sizeof(why));
+	if (!err)
+		free(text);
+	return err == -EINVAL ? -EREMOTEIO : err;
+}
+
+static int make_map(const VOLMAPresok *ok, struct leat_volume_map **ret)
+{
+	int err = check_map(ok);
+
+	if (!err)
+		err = lt_volume_map_make(ok->volume, ok->map, ok->servers.servers_val, ok->servers.servers_len, ret);
+	if (err)
+		return err;
+	(*ret)->stripe = ok->unit;
+	(*ret)->width = ok->width;
+	return 0;
+}
+
 static void take_map(struct lt_op *op, int err)
 {
-	const VOLMAPresok *ok = &op->res.volume_map.VOLMAPres_u.resok;
-	struct leat_volume_map *map;
-
-	for (unsigned i = 0; !err && i < ok->servers.servers_len; i++)
-		text_clean(ok->servers.servers_val[i].url);
 	if (!err)
-		err = lt_volume_map_make(ok->volume, ok->map, ok->servers.servers_val, ok->servers.servers_len, &map);
-	if (!err) {
-		map->stripe = ok->unit;
-		map->width = ok->width;
-		*(struct leat_volume_map **)op->ret_any = map;
-	}
+		err = make_map(&op->res.volume_map.VOLMAPres_u.resok, op->ret_any);
 	end_results(op, err);
 }
 

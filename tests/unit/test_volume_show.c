@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_volume_show.c - layouts for programs: where bytes lie, and what a manager may not say
+ * test_volume_show.c - maps and layouts for programs: where bytes lie, and what a manager may not say
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,9 +68,34 @@ static void impossible(void **state)
 	leat_volume_layout_free(l);
 }
 
+static void maps(void **state)
+{
+	char good[] = "tcp://a", options[] = "tcp://b?window=yes", lines[] = "tcp://b\nstate = out", scheme[] = "http://b";
+	volume_server servers[2] = { { .id = 1, .url = good }, { .id = 2, .state = VOLUME_SERVER_OUT } };
+	VOLMAPresok ok = { .volume = 7, .map = 2, .unit = 1 << 20, .width = 1, .servers = { 1, servers } };
+	struct leat_volume_map *m = NULL;
+
+	(void)state;
+	assert_int_equal(make_map(&ok, &m), 0);
+	assert_true(m->volume == 7 && m->version == 2 && m->stripe == 1 << 20 && m->width == 1 && m->nservers == 1);
+	assert_string_equal(m->servers[0]->url, "tcp://a");
+	leat_volume_map_free(m);
+	ok.servers.servers_len = 2;
+	servers[1].url = options;
+	assert_int_equal(make_map(&ok, &m), -EREMOTEIO);
+	servers[1].url = lines;
+	assert_int_equal(make_map(&ok, &m), -EREMOTEIO);
+	servers[1].url = scheme;
+	assert_int_equal(make_map(&ok, &m), -EREMOTEIO);
+	servers[1].url = good;
+	assert_int_equal(make_map(&ok, &m), -EREMOTEIO);
+	ok.servers.servers_len = 0;
+	assert_int_equal(make_map(&ok, &m), -EREMOTEIO);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(places), cmocka_unit_test(impossible) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(places), cmocka_unit_test(impossible), cmocka_unit_test(maps) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
