@@ -21,12 +21,18 @@ if [ "${1:-}" != inside ]; then
 	mkdir "$work/tree" "$work/tree/build" "$work/home"
 	cp "$LEATD" "$work/tree/build/leatd"
 	cp "$LEAT" "$work/tree/build/leat"
+	[ ! -e build/nbdkit-leat-plugin.so ] || cp build/nbdkit-leat-plugin.so build/lib*.so.* "$work/tree/build/"
 	cp -r doc "$work/tree/doc"
 	# the second block of lines under that headline is for root, the third for any user
 	awk '/^## / { on = /^## Getting started/; next } !on { next }
 		/^    / { if (!in_block) n++; in_block = 1; print substr($0, 5) >(out "/" n); next }
 		{ in_block = 0 }' out="$work" README.md
 	[ -s "$work/2" ] && [ -s "$work/3" ] && [ ! -e "$work/4" ] || { echo 'README.md has other blocks'; exit 1; }
+	for section in Block Striped; do
+		awk -v headline="$section volumes" '/^## / { on = $0 == "## " headline; next } on && /^    / { print substr($0, 5) }' \
+			README.md >"$work/$section"
+		grep -q '^build/leatd' "$work/$section" || { echo "no leatd in README.md, $section volumes"; exit 1; }
+	done
 	grep -q '^build/leatd' "$work/2" && grep -q '^build/leatd' "$work/3" || { echo 'no leatd in README.md'; exit 1; }
 
 	root_ns='unshare --net --mount' user_ns='unshare --net' user='setpriv --reuid 64001 --regid 64001 --clear-groups'
@@ -83,14 +89,21 @@ cat >"$HOME/type" <<'END'
 # Types the lines of $1, each as it is and as fast as they come: the lines themselves have to wait for the
 # server. But a benchmark that is left running has to have read something.
 set -eu
-pid=''
-trap '[ -z "$pid" ] || kill "$pid"' EXIT
+pids=''
+trap 'kill $pids' EXIT
 while read -r line; do
 	echo "> $line"
 	case $line in
 	build/leatd*'&' | build/leatd*'& '*)
 		eval "$line"
-		pid=$!
+		pids="$pids $!"
+		;;
+	nbdkit*)
+		if ! command -v nbdkit >/dev/null || ! command -v nbdcopy >/dev/null || [ ! -e build/nbdkit-leat-plugin.so ]; then
+			echo 'not typed: no nbdkit here'
+			continue
+		fi
+		eval "$line" || { echo "status $?"; exit 1; }
 		;;
 	*'&' | *'& '*)
 		eval "$line"
@@ -117,3 +130,19 @@ for word in '^transport' ' tour.md' '^  throughput' '^READ +[wDNBf]{50} ' "$loca
 done
 diff -r doc "$data/doc" || fail 'the files did not arrive'
 [ "$(ls -A "$data")" = doc ] || fail "left behind: $(ls -A "$data")"
+
+# type_section SECTION WORD...: the lines of "SECTION volumes" do what they say, and their output has the words
+type_section() {
+	section=$1
+	shift
+	# shellcheck disable=SC2086
+	timeout 120 $as sh "$HOME/type" "$work/$section" >"$work/out.$section" 2>&1 </dev/null ||
+		fail "$section volumes: status $?: $(cat "$work/out.$section")"
+	for word in "$@"; do
+		grep -qE "$word" "$work/out.$section" || fail "$section volumes: nothing like '$word' in: $(cat "$work/out.$section")"
+	done
+}
+
+type_section Block '^volume +vol0' '1073741824'
+cmp -n "$(stat -c %s doc/tour.md)" doc/tour.md "$HOME/vol0.img" || fail 'the file did not arrive in the volume'
+type_section Striped '^2 stripes' '^ +2 full'
