@@ -22,6 +22,11 @@ struct lt_mount_ref;
 struct lt_volume;
 struct lt_wait;
 
+/* Before a SETATTR that changes the size of @fh: tells the manager of a striped volume what was written before; then runs
+ * next(op, 0), or next(-ECANCELED) */
+struct lt_op;
+typedef void (*lt_before_resize)(struct lt_op *op, const struct lt_fh *fh, void (*next)(struct lt_op *op, int err));
+
 /* The counters of a mount itself; leat_stats() adds those of librpcrdma. */
 #define LT_COUNTERS(X) X(jukebox_retries)
 
@@ -68,6 +73,7 @@ struct leat {
 	struct lt_wait *drain;             /* waits until there are no tasks; NULL: no one waits */
 	struct list files;
 	struct lt_volume *volume;          /* NULL: not a striped volume */
+	lt_before_resize before_resize;    /* NULL: not a striped volume */
 	struct list grown;                 /* struct lt_grown */
 	struct list opening, removed;      /* see removed.h, also for the next five */
 	bool hides;                        /* has hidden a name at least once */

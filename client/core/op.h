@@ -152,6 +152,7 @@ struct lt_op {
 	struct lt_walk walk;
 	enum lt_walk_mode first_mode;  /* of lt_walk_submit() */
 	lt_op_step walked_next, typed_next;
+	lt_op_step resize_next;
 	char *path_copy, *path2_copy;  /* as given by the caller */
 	struct leat_node *node, *node2; /* where the paths begin, or NULL: see node.h. The operation holds them */
 	char *place, *place2;          /* paths from the root of the export, for messages, if there are nodes */

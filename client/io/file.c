@@ -235,6 +235,8 @@ static void setattr_done(struct lt_op *op, int err)
 {
 	struct leat_file *f = op->task.file;
 
+	if (!err && f->striped && op->sattr.size.set_it)
+		lt_striped_resized(f->striped);
 	lt_op_finish(op, err);
 	lt_file_release(f);
 }
@@ -259,10 +261,11 @@ static void wait_report(struct lt_op *op, int err)
 		lt_striped_wait_report(op->task.file->striped, op, send_setattr);
 }
 
-/* In a striped volume a report sets the time of the last change. One that came later would replace that of the caller. */
+/* In a striped volume a report raises the size and sets the time of the last change. One that came later would replace
+ * what the caller sets. */
 static bool comes_after_reports(const struct lt_op *op)
 {
-	return op->task.file->striped && op->sattr.mtime.set_it != DONT_CHANGE;
+	return op->task.file->striped && (op->sattr.size.set_it || op->sattr.mtime.set_it != DONT_CHANGE);
 }
 
 static void setattr_start(struct lt_op *op, int err)

@@ -119,9 +119,9 @@ static void open_changed(struct lt_op *op, int err)
 	open_finish(op, err);
 }
 
-static void open_truncate(struct lt_op *op, int err)
+static void open_cut(struct lt_op *op, int err)
 {
-	if (err || !(op->flags & O_TRUNC) || op->created || op->walk.attr.type != NF3REG) {
+	if (err) {
 		open_finish(op, err);
 		return;
 	}
@@ -129,6 +129,18 @@ static void open_truncate(struct lt_op *op, int err)
 	op->args.setattr.new_attributes = lt_attr_size(0);
 	op->args.setattr.guard.check = FALSE;
 	lt_op_call(op, NFSPROC3_SETATTR, open_changed);
+}
+
+static void open_truncate(struct lt_op *op, int err)
+{
+	if (err || !(op->flags & O_TRUNC) || op->created || op->walk.attr.type != NF3REG) {
+		open_finish(op, err);
+		return;
+	}
+	if (op->task.m->before_resize)
+		op->task.m->before_resize(op, &op->walk.fh, open_cut);
+	else
+		open_cut(op, 0);
 }
 
 static void open_judge_access(struct lt_op *op, int err)

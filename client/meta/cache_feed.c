@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "cache.h"
+#include "grown.h"
 #include "handle.h"
 #include "path.h"
 
@@ -273,6 +274,18 @@ void lt_cache_sent(struct lt_call *call)
 	call->sent_ns = lt_handle_now(m);
 }
 
+/* What this client has written to a striped file, and not reported, may have been cut. */
+static void note_size(const struct lt_call *call)
+{
+	const SETATTR3args *args = call->rpc.args;
+	struct lt_fh fh;
+
+	if (call->rpc.prog != NFS_PROGRAM || call->rpc.proc != NFSPROC3_SETATTR || !args->new_attributes.size.set_it)
+		return;
+	lt_fh_take(&fh, &args->object);
+	lt_grown_cut(call->m, &fh, args->new_attributes.size.set_size3_u.size);
+}
+
 /* Requires @call->status. */
 void lt_cache_reply(struct lt_call *call, int err)
 {
@@ -286,6 +299,8 @@ void lt_cache_reply(struct lt_call *call, int err)
 		.ok = !err && call->status == NFS3_OK,
 	};
 
+	if (unlikely(m->volume) && !err && call->status == NFS3_OK)
+		note_size(call);
 	if (!m->cache)
 		return;
 	if (call->status == NFS3ERR_STALE) {

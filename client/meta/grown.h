@@ -29,4 +29,15 @@ static inline uint64_t lt_grown_size(const struct leat *m, const struct lt_fh *f
 	return size;
 }
 
+/** lt_grown_cut - this client has set the size of a file to @size */
+static inline void lt_grown_cut(const struct leat *m, const struct lt_fh *fh, uint64_t size)
+{
+	list_for_each(node, &m->grown) {
+		struct lt_grown *g = list_entry(node, struct lt_grown, link);
+
+		if (lt_fh_is_equal(&g->fh, fh))
+			g->bytes = MIN(g->bytes, size);
+	}
+}
+
 #endif

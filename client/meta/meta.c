@@ -69,8 +69,12 @@ static void setattr_done(struct lt_op *op, int err)
 	lt_walk_getattr(op, stat_finish);
 }
 
-static void setattr_call(struct lt_op *op)
+static void setattr_call(struct lt_op *op, int err)
 {
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
 	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
 	op->args.setattr.new_attributes = op->sattr;
 	op->args.setattr.guard = op->guard;
@@ -83,8 +87,10 @@ static void setattr_typed(struct lt_op *op, int err)
 		err = op->walk.attr.type == NF3DIR ? -EISDIR : -EINVAL;
 	if (err)
 		lt_op_finish(op, err);
+	else if (op->task.m->before_resize)
+		op->task.m->before_resize(op, &op->walk.fh, setattr_call);
 	else
-		setattr_call(op);
+		setattr_call(op, 0);
 }
 
 static void setattr_walked(struct lt_op *op, int err)
@@ -94,7 +100,7 @@ static void setattr_walked(struct lt_op *op, int err)
 	else if (op->sattr.size.set_it)
 		lt_walk_getattr(op, setattr_typed);
 	else
-		setattr_call(op);
+		setattr_call(op, 0);
 }
 
 struct change {

@@ -19,6 +19,7 @@
 
 #include "base/text.h"
 #include "lt_volume.h"
+#include "striped.h"
 #include "sync.h"
 #include "volume_status.h"
 
@@ -119,6 +120,7 @@ static int create_volume(struct leat *m, const VOLMAPresok *ok)
 		lt_volume_destroy(v);
 	else
 		m->volume = v;
+	m->before_resize = rc ? NULL : lt_striped_before_resize;
 	return rc;
 }
 

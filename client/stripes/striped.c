@@ -22,16 +22,24 @@
 #define REPORT_NS NS_PER_S
 #define MARGIN_MAX_S 30u
 
+static struct lt_striped *find_node(const struct lt_volume *v, const struct lt_fh *fh)
+{
+	list_for_each(node, &v->nodes) {
+		struct lt_striped *s = list_entry(node, struct lt_striped, link);
+
+		if (lt_fh_is_equal(&s->fh, fh))
+			return s;
+	}
+	return NULL;
+}
+
 struct lt_striped *lt_striped_get(struct lt_volume *v, const struct lt_fh *fh)
 {
-	struct lt_striped *s;
+	struct lt_striped *s = find_node(v, fh);
 
-	list_for_each(node, &v->nodes) {
-		s = list_entry(node, struct lt_striped, link);
-		if (lt_fh_is_equal(&s->fh, fh)) {
-			s->refs++;
-			return s;
-		}
+	if (s) {
+		s->refs++;
+		return s;
 	}
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -191,10 +199,53 @@ void lt_striped_wait_report(struct lt_striped *s, struct lt_op *op, lt_op_step n
 	list_add_tail(&s->waiting, &op->waits);
 }
 
+static void resize_reported(struct lt_op *op, int err)
+{
+	struct lt_striped *s = striped_of(op);
+
+	if (!err)
+		lt_striped_reported(s, op->seq, op->res.volume_report.VOLREPORTres_u.resok.bytes);
+	lt_op_free_results(op);
+	op->striped = NULL;
+	lt_striped_put(s);
+	op->resize_next(op, err == -ECANCELED ? err : 0); /* an older epoch: what was written may be cut already */
+}
+
+static void resize_report(struct lt_op *op, int err)
+{
+	struct lt_striped *s = striped_of(op);
+
+	if (err || !lt_striped_owes(s) || !s->writes.v) {
+		op->striped = NULL;
+		lt_striped_put(s);
+		op->resize_next(op, err);
+		return;
+	}
+	op->seq = s->wrote;
+	op->args.volume_report = lt_striped_report(s);
+	lt_op_call_volume(op, VOLUMEPROC_REPORT, resize_reported);
+}
+
+void lt_striped_before_resize(struct lt_op *op, const struct lt_fh *fh, lt_op_step next)
+{
+	struct lt_striped *s = find_node(op->task.m->volume, fh);
+
+	if (!s) {
+		next(op, 0);
+		return;
+	}
+	lt_striped_hold(s);
+	op->striped = s;
+	op->resize_next = next;
+	lt_striped_wait_report(s, op, resize_report);
+}
+
 static void report_end(struct lt_op *op, int err)
 {
 	struct lt_striped *s = striped_of(op);
 
+	if (err && op->call.status == VOLUME_ERR_OLDEPOCH)
+		s->writes.until_ns = 0; /* not again before there is a new layout */
 	if (!err)
 		lt_striped_reported(s, op->seq, op->res.volume_report.VOLREPORTres_u.resok.bytes);
 	lt_op_free_results(op);

@@ -93,6 +93,16 @@ static inline bool lt_striped_owes(const struct lt_striped *s)
  */
 void lt_striped_wait_report(struct lt_striped *s, struct lt_op *op, lt_op_step next);
 
+/** lt_striped_before_resize - the lt_before_resize of striped volumes */
+void lt_striped_before_resize(struct lt_op *op, const struct lt_fh *fh, lt_op_step next);
+
+/** lt_striped_resized - this client has set the size of the file: the next read or write asks for the layout */
+static inline void lt_striped_resized(struct lt_striped *s)
+{
+	s->bytes = 0;
+	s->reads.until_ns = s->writes.until_ns = 0;
+}
+
 /** lt_striped_report - the arguments of REPORT; they point into @s. The handles to write are needed and present */
 VOLREPORTargs lt_striped_report(struct lt_striped *s);
 

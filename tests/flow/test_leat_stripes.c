@@ -258,6 +258,114 @@ static void explicit_times(void **state)
 	assert_int_equal(st.st_size, 2 * UNIT);
 }
 
+/* The file has @size bytes of the model, for its open file, by its name, and for another client. */
+static void check_file(struct leat_file *f, const char *name, uint64_t size)
+{
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *g;
+
+	check_read(m, f, 12 * UNIT, 0, size);
+	assert_int_equal(size_of(m, name), size);
+	assert_int_equal(leat_fsync(f), 0);
+	g = open_file(other, name, O_RDONLY);
+	check_read(other, g, 12 * UNIT, 0, size);
+	assert_int_equal(size_of(other, name), size);
+	close_file(other, g);
+	leat_umount(other);
+}
+
+static void cut_model(uint64_t size)
+{
+	memset(model + size, 0, sizeof(model) - size);
+}
+
+/* A cut cuts all that was written before it, also what was not reported. What is behind it does not come back. */
+static void cuts(void **state)
+{
+	struct leat_file *f = open_file(m, "cuts", O_RDWR | O_CREAT), *g;
+
+	(void)state;
+	leat_flow_fill(model, sizeof(model), 21);
+	write_all(m, f, model, 8 * UNIT, 0);
+	assert_int_equal(leat_ftruncate(f, 2 * UNIT + 5), 0);
+	check_file(f, "cuts", 2 * UNIT + 5);
+	cut_model(2 * UNIT + 5);
+	write_all(m, f, "x", 1, 7 * UNIT);
+	model[7 * UNIT] = 'x';
+	check_file(f, "cuts", 7 * UNIT + 1);
+	/* to the size that the manager knows, with more than that written */
+	write_all(m, f, from, 2 * UNIT, 7 * UNIT + 1);
+	assert_int_equal(leat_ftruncate(f, 7 * UNIT + 1), 0);
+	check_file(f, "cuts", 7 * UNIT + 1);
+	assert_int_equal(leat_ftruncate(f, 10 * UNIT), 0);
+	check_file(f, "cuts", 10 * UNIT);
+	/* by name, and by open() */
+	write_all(m, f, from, UNIT, 10 * UNIT);
+	assert_int_equal(leat_truncate(m, "cuts", UNIT), 0);
+	cut_model(UNIT);
+	check_file(f, "cuts", UNIT);
+	write_all(m, f, from, UNIT, 3 * UNIT);
+	g = open_file(m, "cuts", O_WRONLY | O_TRUNC);
+	cut_model(0);
+	check_file(f, "cuts", 0);
+	write_all(m, g, "new", 3, 0);
+	memcpy(model, "new", 3);
+	check_file(f, "cuts", 3);
+	close_file(m, g);
+	close_file(m, f);
+	assert_int_equal(leat_unlink(m, "cuts"), 0);
+}
+
+/* Another client cuts the file while it is open here. */
+static void cuts_of_others(void **state)
+{
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f = open_file(m, "theirs", O_RDWR | O_CREAT);
+
+	(void)state;
+	leat_flow_fill(model, sizeof(model), 22);
+	write_all(m, f, model, 8 * UNIT, 0);
+	assert_int_equal(leat_fsync(f), 0);
+	check_read(m, f, 8 * UNIT, 0, 8 * UNIT);
+	assert_int_equal(leat_truncate(other, "theirs", 3 * UNIT), 0);
+	cut_model(3 * UNIT);
+	check_read(m, f, 8 * UNIT, 0, 3 * UNIT);
+	write_all(m, f, "x", 1, 5 * UNIT); /* with a handle of the new epoch */
+	model[5 * UNIT] = 'x';
+	check_file(f, "theirs", 5 * UNIT + 1);
+	/* what was written and not reported before a cut is gone; what is written afterwards counts */
+	write_all(m, f, from, UNIT, 8 * UNIT);
+	assert_int_equal(leat_truncate(other, "theirs", UNIT), 0);
+	cut_model(UNIT);
+	write_all(m, f, "y", 1, 2 * UNIT);
+	model[2 * UNIT] = 'y';
+	check_file(f, "theirs", 2 * UNIT + 1);
+	close_file(m, f);
+	leat_umount(other);
+}
+
+/* A file that is removed while it is open here is gone, or has another name. */
+static void removed(void **state)
+{
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f = open_file(m, "mine", O_RDWR | O_CREAT), *g = open_file(m, "gone", O_RDWR | O_CREAT);
+
+	(void)state;
+	leat_flow_fill(model, sizeof(model), 23);
+	write_all(m, f, model, 3 * UNIT, 0);
+	write_all(m, g, model, 3 * UNIT, 0);
+	assert_int_equal(leat_fsync(g), 0);
+	assert_int_equal(leat_unlink(m, "mine"), 0);
+	check_read(m, f, 3 * UNIT, 0, 3 * UNIT);
+	close_file(m, f);
+	assert_int_equal(leat_unlink(other, "gone"), 0);
+	while (leat_pread(g, to, UNIT, 0) == UNIT) /* the stripes are removed a little later */
+		(void)leat_poll(leat_session(m), 10);
+	assert_int_equal(leat_pread(g, to, UNIT, 0), -ESTALE);
+	(void)leat_close(g);
+	leat_umount(other);
+}
+
 static void note_result(void *to_result, int64_t result)
 {
 	*(int64_t *)to_result = result;
@@ -499,7 +607,7 @@ int main(void)
 		cmocka_unit_test(no_copies),	 cmocka_unit_test(two_clients), cmocka_unit_test(sync_write),
 		cmocka_unit_test(not_yet),	 cmocka_unit_test(reports_by_itself), cmocka_unit_test(explicit_times), cmocka_unit_test(budget),
 		cmocka_unit_test(cancelled_in_turn), cmocka_unit_test(shared_registrations), cmocka_unit_test(new_map),
-		cmocka_unit_test(shared_servers), cmocka_unit_test(threads),
+		cmocka_unit_test(cuts), cmocka_unit_test(cuts_of_others), cmocka_unit_test(removed), cmocka_unit_test(shared_servers), cmocka_unit_test(threads),
 	};
 	int failed = cmocka_run_group_tests_name("local", tests, setup_local, teardown);
 
