@@ -104,6 +104,7 @@ LDFLAGS_test_stripe_crash := -Wl,--wrap=fsetxattr,--wrap=fsync,--wrap=ftruncate,
 LDFLAGS_test_stripe_nomem := $(LDFLAGS_test_block_server_nomem)
 LDFLAGS_test_volume_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=server_start,--wrap=server_reload
 LDFLAGS_test_volume_manager := -Wl,--wrap=fsync,--wrap=setxattr,--wrap=ftruncate,--wrap=fs_limits_find,--wrap=name_to_handle_at
+LDFLAGS_test_volume_crash := -Wl,--wrap=linkat,--wrap=unlinkat,--wrap=renameat,--wrap=setxattr,--wrap=truncate,--wrap=leat_volume_object_fence,--wrap=leat_volume_object_remove
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 
 # The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.
