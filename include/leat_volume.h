@@ -47,7 +47,7 @@ struct leat_volume_plan {
  * @dir: must not exist; its parent must
  * @ret_volume: gets the id of the volume; may be NULL
  *
- *     names/            the directory that the manager exports, with mode 0755
+ *     names/            an empty directory, with mode 0755; the manager makes what it needs in it
  *     key               the key of the volume, with mode 0600: it permits everything
  *     map               the first map: all servers
  *     manager.conf      configuration of the manager's leatd

@@ -119,6 +119,8 @@ travel_striped() {
 		"$(echo "$cost" | json copied_per_byte)" >>"$work/table"
 	echo "demo: volume: $files files in and out in $tree_ms ms, $DEMO_MIB MiB in and out, all checksums agree"
 	"$LEAT" volume show "$url/big" || fail 'volume: show'
+	"$LEAT" rm -r "$url/tree" "$url/big" || fail 'volume: rm'
+	[ -z "$("$LEAT" ls "$url")" ] || fail "volume: something was left behind: $("$LEAT" ls "$url")"
 	volume_stop
 }
 

@@ -69,13 +69,14 @@ ok diff -r "$work/tree" "$work/back"
 ok "$LEAT" ls -l "local://$work/vol/sock/vol/tree"
 has ' 1500000 .* large$'
 ok "$LEAT" rm "local://$work/vol/sock/vol/tree/large"
+bad 1 'No such file' "$LEAT" ls "local://$work/vol/sock/vol/tree/large"
 
 # ---- its servers
 export=local://$work/vol/sock/vol
 volume=$(sed -n 's/^volume = //p' "$work/vol/map")
 ok "$LEAT" volume status --map "$work/vol/map" --key "$work/vol/key"
 has "^volume $volume, version 1 of its map"
-has "^ +1 full .* -?[0-9]+ ms +0 [0-9a-f]{16}  local://$work/s1\$"
+has "^ +1 full .* -?[0-9]+ ms +[0-9]+ [0-9a-f]{16}  local://$work/s1\$"
 has "^ +2 full .* local://$work/s2\$"
 has '^free: .*; a new file on 2 servers: '
 some() { # PATTERN: the last command prints it, and fails without a message
