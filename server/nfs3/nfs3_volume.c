@@ -58,10 +58,19 @@ int nfs3_volume_refuse(const struct req *r)
 
 int nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sattr *sa)
 {
+	bool cuts = sa->size < o->stx.stx_size;
+	int err;
+
 	if (!o->exp->manager || !(sa->set & VFS_SET_SIZE) || !S_ISREG(o->stx.stx_mode))
 		return 0;
 	sa->set &= ~(unsigned)VFS_SET_SIZE;
-	return volume_set_size(o, sa->size, &r->creds);
+	/* a cut waits for stripe servers, and one of them may be this leatd, which needs workers for that */
+	if (cuts && !client_begin_long(r->conn->client))
+		return -EAGAIN;
+	err = volume_set_size(o, sa->size, &r->creds);
+	if (cuts)
+		client_end_long(r->conn->client);
+	return err;
 }
 
 int nfs3_volume_unlink_begin(const struct req *r, const struct fh_obj *dir, const char *name, struct fh_obj *ret)

@@ -23,7 +23,7 @@ bool nfs3_volume_has(const struct req *r);
 int nfs3_volume_refuse(const struct req *r);
 
 /** nfs3_volume_size - removes a new size from @sa, and sets it; call it before other attributes are set
- * Return: 0; as volume_set_size() */
+ * Return: 0; -EAGAIN: too many cuts are in progress; as volume_set_size() */
 int must_check nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sattr *sa);
 
 /** nfs3_volume_unlink_begin - @name is about to be removed or replaced; nfs3_volume_unlink_end() must follow if it returns 0

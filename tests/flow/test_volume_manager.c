@@ -935,7 +935,7 @@ static void largest_map(void **state)
 /* One leatd may be manager and stripe server. */
 static void both_in_one(void **state)
 {
-	char why[512], data[] = "contents of a stripe";
+	char why[512], data[] = "contents of a stripe", map[512];
 	struct iovec iov = { data, sizeof(data) };
 	STRIPEWRITEargs a = { .at.lane = { .instance = 1, .incarnation = 1 }, .sync = TRUE,
 			      .data = { .length = sizeof(data), .iov = &iov, .iovcnt = 1 } };
@@ -948,7 +948,8 @@ static void both_in_one(void **state)
 	tmp_dir_mkdir(&peer->dir, "s");
 	has_stripes = true;
 	options = "width=1";
-	write_map(VOLUME_LINE "version = 6\n[server 1]\nurl = tcp://10.0.0.1\n");
+	(void)snprintf(map, sizeof(map), VOLUME_LINE "version = 6\n[server 1]\nurl = local://%s/sock\n", peer->dir.path);
+	write_map(map);
 	assert_int_equal(reload(why), 0);
 	create_file("f", &fh);
 	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
@@ -958,6 +959,15 @@ static void both_in_one(void **state)
 	assert_int_equal(res.status, STRIPE_OK);
 	assert_int_equal(report(&fh, l.stripes[0].handle, sizeof(data), &bytes), VOLUME_OK);
 	assert_int_equal(bytes, sizeof(data));
+	/* it commands itself */
+	volume_times.server = "10s";
+	assert_int_equal(set_size(&fh, 5), NFS3_OK);
+	volume_times.server = "20ms";
+	assert_int_equal(rmdir(tmp_dir_path(&peer->dir, "e0/pending")), 0); /* it is complete */
+	assert_int_equal(mkdir(tmp_dir_path(&peer->dir, "e0/pending"), 0700), 0);
+	assert_int_equal(nfs_peer_rpc(peer, LEAT_STRIPES, LEAT_STRIPES_V1, STRIPEPROC_WRITE, (xdrproc_t)xdr_STRIPEWRITEargs, &a,
+				      (xdrproc_t)xdr_STRIPECHANGEres, &res, NULL, 0), 0);
+	assert_int_equal(res.status, STRIPE_ERR_FENCED);
 	a.at.handle[30] ^= 1;
 	assert_int_equal(nfs_peer_rpc(peer, LEAT_STRIPES, LEAT_STRIPES_V1, STRIPEPROC_WRITE, (xdrproc_t)xdr_STRIPEWRITEargs, &a,
 				      (xdrproc_t)xdr_STRIPECHANGEres, &res, NULL, 0), 0);
