@@ -301,6 +301,9 @@ static void cuts(void **state)
 	check_file(f, "cuts", 10 * UNIT);
 	/* by name, and by open() */
 	write_all(m, f, from, UNIT, 10 * UNIT);
+	assert_int_equal(leat_truncate(m, "cuts", 10 * UNIT), 0);
+	check_file(f, "cuts", 10 * UNIT);
+	write_all(m, f, from, UNIT, 10 * UNIT);
 	assert_int_equal(leat_truncate(m, "cuts", UNIT), 0);
 	cut_model(UNIT);
 	check_file(f, "cuts", UNIT);
