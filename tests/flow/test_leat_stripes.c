@@ -303,6 +303,9 @@ static void cuts(void **state)
 	write_all(m, f, from, UNIT, 10 * UNIT);
 	assert_int_equal(leat_truncate(m, "cuts", 10 * UNIT), 0);
 	check_file(f, "cuts", 10 * UNIT);
+	write_all(m, f, "z", 1, 11 * UNIT);
+	model[11 * UNIT] = 'z';
+	check_file(f, "cuts", 11 * UNIT + 1);
 	write_all(m, f, from, UNIT, 10 * UNIT);
 	assert_int_equal(leat_truncate(m, "cuts", UNIT), 0);
 	cut_model(UNIT);
