@@ -289,6 +289,7 @@ void volume_pending_destroy(struct volume_pending *p)
 		return;
 	pthread_mutex_lock(&p->lock);
 	p->stop = true;
+	volume_send_stop(p->send);
 	pthread_cond_signal(&p->woken);
 	pthread_mutex_unlock(&p->lock);
 	pthread_join(p->thread, NULL);

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ struct peer {
 
 struct volume_send {
 	struct volume_dir *dir;
+	atomic_bool stop;
 	uint64_t term; /* 0: not taken yet */
 	struct peer peers[VOLUME_SERVERS_MAX]; /* in use: those with an id */
 };
@@ -110,7 +112,7 @@ static int get_peer(struct volume_send *s, const struct volume_manager *m, uint3
 	struct peer *p = server ? find_peer(s, id) : NULL;
 	int err;
 
-	if (!p || p->away_until > clock_now_ns())
+	if (!p || p->away_until > clock_now_ns() || atomic_load(&s->stop))
 		return -EAGAIN;
 	if (p->m && strcmp(p->url, server->url)) /* the map has changed */
 		hang_up(p);
@@ -272,6 +274,11 @@ int volume_send_create(struct volume_dir *d, struct volume_send **ret)
 	s->dir = d;
 	*ret = s;
 	return 0;
+}
+
+void volume_send_stop(struct volume_send *s)
+{
+	atomic_store(&s->stop, true);
 }
 
 void volume_send_destroy(struct volume_send *s)

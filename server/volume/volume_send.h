@@ -3,7 +3,7 @@
  *
  * volume_send.h - sends the commands of a manager to the stripe servers of its volume
  *
- * One thread at a time; functions block for as long as a server that does not reply may take.
+ * One thread at a time, except for volume_send_stop(); functions block for as long as a server that does not reply may take.
  */
 #ifndef LEAT_SERVER_VOLUME_SEND_H
 #define LEAT_SERVER_VOLUME_SEND_H
@@ -18,6 +18,9 @@ struct volume_send;
 /** volume_send_create - connects to nothing yet; Return: 0, -ENOMEM */
 int must_check volume_send_create(struct volume_dir *d, struct volume_send **ret);
 void volume_send_destroy(struct volume_send *s); /* NULL is fine */
+
+/** volume_send_stop - no more commands are sent, so that what is in progress ends soon; any thread */
+void volume_send_stop(struct volume_send *s);
 
 /** volume_send_cut - fences each object of @l: its epoch, cut to what the file has
  * Return: 0: all servers have it; -EAGAIN: some do not, the others do; -EPERM: another manager is at work; -errno */

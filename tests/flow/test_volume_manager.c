@@ -147,6 +147,7 @@ static int setup_on(void **state, enum rpcrdma_transport transport)
 {
 	options = "stripe=1M";
 	has_stripes = false;
+	atomic_store(&no_handles, false);
 	peer = malloc(sizeof(*peer));
 	assert_non_null(peer);
 	nfs_peer_create_tuned(peer, transport, exports, tune_first);
@@ -569,6 +570,8 @@ static void no_generation(void **state)
 	struct got l;
 
 	(void)state;
+	if (!creds_can_assume()) /* it finds files by name, and needs the kernel's handle for that */
+		skip();
 	create_file("f", &fh);
 	atomic_store(&no_handles, true);
 	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_ERR_LATER);
