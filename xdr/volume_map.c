@@ -85,7 +85,7 @@ static bool is_authority(const char *s)
 	return !*end || (*end == ':' && parse_number(end + 1, UINT16_MAX, &port));
 }
 
-static bool is_url(const char *url)
+bool volume_map_is_url(const char *url)
 {
 	static const char *const schemes[] = { "leat://", "rdma://", "tcp://" };
 
@@ -137,7 +137,7 @@ static const char *set_url(struct parser *p, const char *value, int *ret_err)
 {
 	if (p->server->url)
 		return "a second url";
-	if (!is_url(value))
+	if (!volume_map_is_url(value))
 		return "url: must be leat://HOST[:PORT], rdma://HOST[:PORT], tcp://HOST[:PORT] or local:///PATH, without options";
 	for (unsigned i = 0; i + 1 < p->map->n; i++) {
 		if (!strcmp(p->map->servers[i].url, value))

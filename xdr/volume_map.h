@@ -19,6 +19,7 @@
 #ifndef LEAT_VOLUME_MAP_H
 #define LEAT_VOLUME_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,9 @@ int must_check volume_map_parse(const char *text, size_t bytes, struct volume_ma
  * Return: 0, -ENOMEM.
  */
 int must_check volume_map_print(const struct volume_map *m, char **ret);
+
+/** volume_map_is_url - may a map have this URL of a server? For what comes from a peer; the parser has checked the others */
+bool volume_map_is_url(const char *url);
 
 /** volume_map_find - finds a server by its id; NULL: the map has none of that id */
 const volume_server *volume_map_find(const struct volume_map *m, uint32_t id);

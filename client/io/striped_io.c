@@ -65,6 +65,7 @@ static void send_map(struct lt_subreq *p)
 
 static void send_getattr(struct lt_subreq *p)
 {
+	p->epoch = striped_of(p->bulk)->epoch;
 	p->args.getattr.object = lt_fh_wire(&striped_of(p->bulk)->fh);
 	lt_call_start(&p->call, NFSPROC3_GETATTR, &p->args, &p->res, 0, NULL, 0, lt_bulk_done);
 }
@@ -252,8 +253,13 @@ static bool take_layout(struct lt_subreq *p)
 	int rc = lt_striped_take(s, io->write, ok, p->call.sent_ns, &why);
 
 	lt_call_free(&p->call);
+	if (rc == -EAGAIN && io->phase == PHASE_SIZE_UNKNOWN && lt_bulk_may_continue(p)) {
+		io->phase = PHASE_READY; /* once */
+		send_layout(p);
+		return false;
+	}
 	if (rc) {
-		stop(p, rc, "LAYOUT", why);
+		stop(p, rc == -EAGAIN ? -ESTALE : rc, "LAYOUT", why);
 		return true;
 	}
 	io->phase = PHASE_READY; /* it has the size */
@@ -278,13 +284,13 @@ static bool take_map(struct lt_subreq *p)
 static bool take_size(struct lt_subreq *p)
 {
 	p->bulk->phase = PHASE_READY;
-	lt_striped_grew(striped_of(p->bulk), MIN(p->res.getattr.GETATTR3res_u.resok.obj_attributes.size, (uint64_t)INT64_MAX));
+	lt_striped_grew(striped_of(p->bulk), p->epoch, p->res.getattr.GETATTR3res_u.resok.obj_attributes.size);
 	return go_on(p);
 }
 
 static void take_report(struct lt_subreq *p)
 {
-	lt_striped_reported(striped_of(p->bulk), p->mark, p->res.volume_report.VOLREPORTres_u.resok.bytes);
+	lt_striped_reported(striped_of(p->bulk), p->mark);
 }
 
 static bool subreq_replied(struct lt_subreq *p)

@@ -114,7 +114,7 @@ static void reported(struct lt_op *op, int err)
 	bool is_old = err && op->call.status == VOLUME_ERR_OLDEPOCH;
 
 	if (!err)
-		lt_striped_reported(s, op->seq, op->res.volume_report.VOLREPORTres_u.resok.bytes);
+		lt_striped_reported(s, op->seq);
 	lt_op_free_results(op);
 	if (is_old && !sync->again) {
 		sync->again = true;

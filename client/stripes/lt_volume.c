@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "lt_volume.h"
 #include "striped.h"
 #include "sync.h"
+#include "volume_map.h"
 #include "volume_status.h"
 
 #define CONNECT_MS 10000u
@@ -53,7 +53,6 @@ static int add_server(struct lt_volume *v, const volume_server *from)
 		free(s);
 		return -ENOMEM;
 	}
-	text_clean(s->url);
 	s->id = from->id;
 	list_init(&s->share.waiting);
 	s->current = true;
@@ -80,11 +79,22 @@ static void divide_budget(struct lt_volume *v, unsigned servers)
 			MAX(v->budget.max / MAX(servers, 1u), (uint64_t)STRIPE_IO_MAX);
 }
 
+static bool is_possible(const VOLMAPresok *ok)
+{
+	for (unsigned i = 0; i < ok->servers.servers_len; i++) {
+		const volume_server *s = &ok->servers.servers_val[i];
+
+		if (!s->id || !volume_map_is_url(s->url))
+			return false;
+	}
+	return true;
+}
+
 int lt_volume_take_map(struct lt_volume *v, const VOLMAPresok *ok)
 {
 	int rc = 0;
 
-	if (ok->volume != v->id)
+	if (ok->volume != v->id || !is_possible(ok))
 		return -EREMOTEIO;
 	if (ok->map < v->map)
 		return 0;

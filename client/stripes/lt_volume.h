@@ -43,7 +43,7 @@ must_check int lt_volume_find(struct leat *m, char *why, size_t cap);
 void lt_volume_destroy(struct lt_volume *v);
 
 /** lt_volume_take_map - takes over what a MAP returned
- * Return: 0; -EREMOTEIO: of another volume, or more changes than a manager makes; -ENOMEM.
+ * Return: 0; -EREMOTEIO: of another volume, with URLs that no map has, or more changes than a manager makes; -ENOMEM.
  */
 must_check int lt_volume_take_map(struct lt_volume *v, const VOLMAPresok *ok);
 

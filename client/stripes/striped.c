@@ -109,14 +109,16 @@ int lt_striped_take(struct lt_striped *s, bool write, const VOLLAYOUTresok *ok, 
 	*why = judge(s, ok);
 	if (*why)
 		return -EREMOTEIO;
-	if (ok->epoch < s->epoch)
-		return 0; /* a newer one came first */
+	if (ok->epoch < s->epoch) { /* a newer one came first */
+		*why = "an older layout than before";
+		return h->v ? 0 : -EAGAIN;
+	}
 	if (make_room(s, h, ok->stripes.stripes_len)) {
 		*why = "";
 		return -ENOMEM;
 	}
 	if (ok->epoch != s->epoch) {
-		s->bytes = 0;
+		s->bytes = s->grown.bytes = 0;
 		s->reads.until_ns = s->writes.until_ns = 0;
 	}
 	s->layout = (struct layout){ ok->unit, ok->stripes.stripes_len };
@@ -138,10 +140,6 @@ static void start_reports(struct lt_volume *v);
 
 void lt_striped_wrote(struct lt_striped *s, uint64_t end)
 {
-	if (s->report_epoch != s->epoch) { /* the file was cut since */
-		s->report_epoch = s->epoch;
-		s->grown.bytes = 0;
-	}
 	if (!lt_striped_owes(s))
 		lt_cache_doubt(s->v->m->cache, lt_fh_wire(&s->fh));
 	s->wrote++;
@@ -153,17 +151,16 @@ void lt_striped_wrote(struct lt_striped *s, uint64_t end)
 
 VOLREPORTargs lt_striped_report(struct lt_striped *s)
 {
-	VOLREPORTargs a = { .fh = { s->fh.len, s->fh.data },
-			    .bytes = s->report_epoch == s->epoch ? s->grown.bytes : 0 };
+	VOLREPORTargs a = { .fh = { s->fh.len, s->fh.data }, .bytes = s->grown.bytes };
 
 	memcpy(a.handle, s->writes.v[0], sizeof(a.handle));
 	return a;
 }
 
-void lt_striped_reported(struct lt_striped *s, uint64_t upto, uint64_t bytes)
+void lt_striped_reported(struct lt_striped *s, uint64_t upto)
 {
 	s->reported = MAX(s->reported, upto);
-	lt_striped_grew(s, bytes);
+	s->bytes = lt_striped_size(s);
 	lt_cache_doubt(s->v->m->cache, lt_fh_wire(&s->fh));
 	if (lt_striped_owes(s))
 		return;
@@ -204,7 +201,7 @@ static void resize_reported(struct lt_op *op, int err)
 	struct lt_striped *s = striped_of(op);
 
 	if (!err)
-		lt_striped_reported(s, op->seq, op->res.volume_report.VOLREPORTres_u.resok.bytes);
+		lt_striped_reported(s, op->seq);
 	lt_op_free_results(op);
 	op->striped = NULL;
 	lt_striped_put(s);
@@ -247,7 +244,7 @@ static void report_end(struct lt_op *op, int err)
 	if (err && op->call.status == VOLUME_ERR_OLDEPOCH)
 		s->writes.until_ns = 0; /* not again before there is a new layout */
 	if (!err)
-		lt_striped_reported(s, op->seq, op->res.volume_report.VOLREPORTres_u.resok.bytes);
+		lt_striped_reported(s, op->seq);
 	lt_op_free_results(op);
 	s->is_reporting = false;
 	while (!list_is_empty(&s->waiting))

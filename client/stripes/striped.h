@@ -33,10 +33,9 @@ struct lt_striped {
 	struct lt_stripe_handles reads, writes;
 	uint64_t bytes;            /* a size that the file has at least, in this epoch */
 
-	/* written, and not reported; grown.bytes of older epochs does not count */
+	/* written in this epoch, and not reported */
 	struct lt_grown grown;
 	uint64_t wrote, reported;  /* numbers of writes: the last one, and the last one that a report covers */
-	uint64_t report_epoch;     /* of the writes since the last report */
 	bool is_reporting;         /* by the timer */
 	struct list waiting;       /* struct lt_op, by `waits`: for the end of that */
 };
@@ -63,7 +62,8 @@ VOLLAYOUTargs lt_striped_ask(struct lt_striped *s, bool write);
  * @sent_ns: when it was sent
  * @why: the cause of an error
  *
- * Return: 0; -EREMOTEIO: it is none, or another one than before; -ENOMEM.
+ * Return: 0; -EAGAIN: it is older than one that came first, and there are no handles yet: ask again; -EREMOTEIO: it is none,
+ * or another one than before; -ENOMEM.
  */
 must_check int lt_striped_take(struct lt_striped *s, bool write, const VOLLAYOUTresok *ok, uint64_t sent_ns, const char **why);
 
@@ -73,10 +73,13 @@ static inline uint64_t lt_striped_size(const struct lt_striped *s)
 	return MAX(s->bytes, s->grown.bytes);
 }
 
-/** lt_striped_grew - the manager said that the file has @bytes */
-static inline void lt_striped_grew(struct lt_striped *s, uint64_t bytes)
+/** lt_striped_grew - the manager was asked in @epoch, and said that the file has @bytes
+ * Of another epoch it means nothing: the file may have been cut since.
+ */
+static inline void lt_striped_grew(struct lt_striped *s, uint64_t epoch, uint64_t bytes)
 {
-	s->bytes = MAX(s->bytes, bytes);
+	if (epoch == s->epoch)
+		s->bytes = MAX(s->bytes, MIN(bytes, (uint64_t)INT64_MAX));
 }
 
 /** lt_striped_wrote - a write was acknowledged that ends at @end; a report follows within a second, unless it is made before */
@@ -106,7 +109,7 @@ static inline void lt_striped_resized(struct lt_striped *s)
 /** lt_striped_report - the arguments of REPORT; they point into @s. The handles to write are needed and present */
 VOLREPORTargs lt_striped_report(struct lt_striped *s);
 
-/** lt_striped_reported - a REPORT was acknowledged that was made when s->wrote was @upto; @bytes: size of the file */
-void lt_striped_reported(struct lt_striped *s, uint64_t upto, uint64_t bytes);
+/** lt_striped_reported - a REPORT was acknowledged that was made when s->wrote was @upto */
+void lt_striped_reported(struct lt_striped *s, uint64_t upto);
 
 #endif

@@ -99,7 +99,7 @@ static void epochs(void **state)
 
 	(void)state;
 	assert_int_equal(take(true, &ok, S), 0);
-	lt_striped_grew(file, 300);
+	lt_striped_grew(file, 4, 300);
 	assert_int_equal(lt_striped_size(file), 500);
 	ok.bytes = 100;
 	assert_int_equal(take(false, &ok, S), 0);
@@ -109,7 +109,10 @@ static void epochs(void **state)
 	assert_null(lt_striped_handles(file, true, S));
 	assert_int_equal(take(true, &ok, 2 * S), 0); /* its reply came late */
 	assert_int_equal(file->epoch, 5);
+	lt_striped_grew(file, 4, 900); /* so did this one */
 	assert_int_equal(lt_striped_size(file), 20);
+	lt_striped_grew(file, 5, UINT64_MAX);
+	assert_int_equal(lt_striped_size(file), INT64_MAX);
 	assert_null(lt_striped_handles(file, true, 2 * S));
 }
 
