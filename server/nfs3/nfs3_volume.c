@@ -229,6 +229,8 @@ static int make_layout(struct req *r)
 	if (err)
 		return err;
 	err = check_rights(r, &o, rights);
+	if (!err && rights & STRIPE_MAY_WRITE && o.stx.stx_mode & (S_ISUID | S_ISGID))
+		err = volume_take_ids(&o, &r->creds);
 	if (!err)
 		err = volume_layout_find(&o, &l, &bytes);
 	if (!err)

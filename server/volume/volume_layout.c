@@ -339,7 +339,6 @@ int volume_layout_made(const struct fh_obj *dir, const struct fh_obj *o)
 /* Under the lock: opening can change the mode for a moment, as above. @ret_fd is open for writing */
 static int raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd, uint64_t *ret_bytes)
 {
-	const struct timespec now[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
 	struct stat st;
 	int err;
 
@@ -349,12 +348,11 @@ static int raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds
 	if (fstat(*ret_fd, &st))
 		return -errno;
 	*ret_bytes = MAX((uint64_t)st.st_size, bytes);
-	if (*ret_bytes == (uint64_t)st.st_size)
-		return futimens(*ret_fd, now) ? -errno : 0;
 	err = creds_assume(cr);
 	if (err)
 		return err;
-	err = ftruncate(*ret_fd, (off_t)bytes) ? -errno : 0;
+	/* also of an unchanged size it sets mtime, and takes set-id bits and capabilities, as a write does */
+	err = ftruncate(*ret_fd, (off_t)*ret_bytes) ? -errno : 0;
 	creds_resume();
 	return err;
 }
@@ -388,6 +386,20 @@ int volume_report(const struct fh_obj *o, const struct stripe_handle *h, uint64_
 	unlock(&f);
 	if (!err)
 		err = vfs_sync_fd(o, fd);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+int volume_take_ids(const struct fh_obj *o, const struct creds *cr)
+{
+	struct volume_file f = file_of(o);
+	uint64_t bytes;
+	int fd = -1, err;
+
+	lock(&f);
+	err = raise_size(o, 0, cr, &fd, &bytes);
+	unlock(&f);
 	if (fd >= 0)
 		close(fd);
 	return err;

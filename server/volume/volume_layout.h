@@ -42,6 +42,13 @@ int must_check volume_layout_made(const struct fh_obj *dir, const struct fh_obj 
  */
 int must_check volume_layout_find(const struct fh_obj *o, struct file_layout *ret, uint64_t *ret_bytes);
 
+/** volume_take_ids - takes the set-id bits of a file as the kernel does when @cr writes to it
+ * Its writes go to stripe servers, and it may never report them.
+ *
+ * Return: 0, -errno.
+ */
+int must_check volume_take_ids(const struct fh_obj *o, const struct creds *cr);
+
 /** volume_report - a client has written up to @bytes: raises the size of the file to that, sets its mtime, and makes both
  * durable; never lowers it
  * @h: the client's handle, whose signature was checked

@@ -468,6 +468,32 @@ static void rights_of_the_caller(void **state)
 	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_ERR_ACCES);
 }
 
+/* Whoever may write to a program of another user must not run as that one afterwards. A client need not report. */
+static void set_id_bits(void **state)
+{
+	struct nfs_fh fh;
+	struct stat st;
+	uint64_t bytes;
+	struct got l;
+
+	(void)state;
+	if (!creds_can_assume())
+		skip();
+	create_file("f", &fh);
+	assert_int_equal(chmod(path_of("f"), 06777), 0);
+	peer->cred.uid = peer->cred.gid = OTHER;
+	assert_int_equal(get_layout(&fh, STRIPE_MAY_READ, &l), VOLUME_OK);
+	assert_int_equal(stat(path_of("f"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 06777);
+	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
+	assert_int_equal(stat(path_of("f"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0777);
+	assert_int_equal(chmod(path_of("f"), 06777), 0);
+	assert_int_equal(report(&fh, l.stripes[0].handle, 0, &bytes), VOLUME_OK);
+	assert_int_equal(stat(path_of("f"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0777);
+}
+
 static void read_only(void **state)
 {
 	char why[512];
@@ -983,7 +1009,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(map_of_a_volume, setup_tcp, nfs_peer_teardown),
-		TEST(map_of_a_volume),	     TEST(each_mode_of_create), TEST(rights_of_the_caller), TEST(read_only),
+		TEST(map_of_a_volume),	     TEST(each_mode_of_create), TEST(rights_of_the_caller), TEST(set_id_bits), TEST(read_only),
 		TEST(copied_and_damaged),    TEST(recycled_inode),	TEST(heals),		    TEST(no_generation), TEST(defaults_of_directories),
 		TEST(reports),		     TEST(reports_set_mtime),	TEST(contents_are_not_here), TEST(sizes_and_names), TEST(reports_of_old_epochs),
 		TEST(reload_is_checked),     TEST(key_changes),		TEST(no_server_is_left),    TEST(one_manager),
