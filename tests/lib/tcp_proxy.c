@@ -164,6 +164,7 @@ void tcp_proxy_start(struct tcp_proxy *p, const struct rpcrdma_addr *server)
 	struct sockaddr_in in = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(in);
+	int window = 256 << 10;
 
 	p->server = *server;
 	p->addr = *server;
@@ -172,6 +173,8 @@ void tcp_proxy_start(struct tcp_proxy *p, const struct rpcrdma_addr *server)
 	assert_int_equal(pipe(p->stop), 0);
 	p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(p->listener >= 0);
+	/* what a connection takes while it is held must not depend on how far the kernel has let its window grow: up to 32 MiB */
+	assert_int_equal(setsockopt(p->listener, SOL_SOCKET, SO_RCVBUF, &window, sizeof(window)), 0);
 	assert_int_equal(bind(p->listener, (struct sockaddr *)&in, sizeof(in)), 0);
 	assert_int_equal(listen(p->listener, 8), 0);
 	assert_int_equal(getsockname(p->listener, (struct sockaddr *)&in, &len), 0);
