@@ -94,7 +94,7 @@ struct handle {
 
 static struct rr_fabric *fabric;
 static struct server *server;
-static char dir[64], sock[128], export_path[96], names_path[96];
+static char dir[64], sock[128], export_path[96], names_path[96], files_path[104];
 static struct sockaddr_in tcp_addr;
 static struct peer peers[CONNS + 2];
 static struct handle handles[FILES]; /* the root, a file, a directory, a link; root and file of a volume */
@@ -401,8 +401,8 @@ static void make_files(void)
 	int fd;
 
 	empty_dir(export_path);
-	empty_dir(names_path);
-	snprintf(path, sizeof(path), "%s/f", names_path);
+	empty_dir(files_path);
+	snprintf(path, sizeof(path), "%s/f", files_path);
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	must(fd >= 0);
 	close(fd);
@@ -674,7 +674,7 @@ static void write_text(const char *name, const char *text)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static struct conf conf;
-	char why[CONF_WHY_BYTES], spec[160], url[160], tcp[64], volume[96], vol[224], names[400];
+	char why[CONF_WHY_BYTES], spec[160], url[160], tcp[64], volume[96], vol[224], names[400], path[112];
 	char argv0[] = "leatd", exp[] = "--export", listen[] = "--listen", reactors[] = "--reactors=1",
 	     workers[] = "--workers=2", event[] = "--poll=event", state[96], block[] = "--block", managed[] = "--volume";
 	char *args[] = { argv0, exp,	 spec,	  listen, url,	 listen,
@@ -690,8 +690,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	must(!mkdir(export_path, 0777));
 	snprintf(names_path, sizeof(names_path), "%s/names", dir);
 	must(!mkdir(names_path, 0777));
+	snprintf(files_path, sizeof(files_path), "%s/files", names_path);
+	must(!mkdir(files_path, 0777));
+	snprintf(path, sizeof(path), "%s/pending", names_path);
+	must(!mkdir(path, 0700));
 	write_text("key", "volume = 0000000000000001\nkey = 00112233445566778899aabbccddeeff\n");
-	write_text("map", "volume = 0000000000000001\nversion = 1\n[server 1]\nurl = tcp://a\n[server 2]\nurl = tcp://b\n");
+	write_text("map", "volume = 0000000000000001\nversion = 1\n[server 1]\nurl = tcp://127.0.0.1:1\n[server 2]\nurl = tcp://127.0.0.1:2\n");
 	snprintf(names, sizeof(names), "fv=%s,key=%s/key,map=%s/map,no_root_squash,insecure,clients=127.0.0.0/8", names_path, dir,
 		 dir);
 	make_files();
