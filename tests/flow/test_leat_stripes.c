@@ -174,8 +174,10 @@ static void no_copies(void **state)
 	void *buf;
 
 	(void)state;
-	if (volume_rig.tcp || getenv("LEAT_TEST_MODES"))
-		skip(); /* they copy */
+	if (volume_rig.tcp || getenv("LEAT_TEST_MODES")) {
+		print_message("TCP and the older designs copy: skipped\n");
+		skip();
+	}
 	assert_int_equal(leat_buf_alloc(leat_session(m), len, &buf), 0);
 	leat_flow_fill(buf, len, 5);
 	memcpy(model, buf, len);
@@ -441,8 +443,10 @@ static void shared_registrations(void **state)
 	uint64_t before;
 
 	(void)state;
-	if (volume_rig.tcp)
+	if (volume_rig.tcp) {
+		print_message("TCP registers nothing: skipped\n");
 		skip();
+	}
 	other = volume_rig_mount("registration=cache&monitor=none&bounce=0");
 	f = open_file(other, "shared", O_RDWR | O_CREAT);
 	write_all(other, f, model, 4 * UNIT, 0); /* all servers are connected */
