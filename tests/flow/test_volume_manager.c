@@ -468,7 +468,7 @@ static void rights_of_the_caller(void **state)
 	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_ERR_ACCES);
 }
 
-/* Whoever may write to a program of another user must not run as that one afterwards. A client need not report. */
+/* A user that may write to a program of another user must not be able to run code as that user. A client need not report. */
 static void set_id_bits(void **state)
 {
 	struct nfs_fh fh;
