@@ -112,11 +112,8 @@ static int check_record(const struct assembly *a, int fd, const char *attribute,
 /* The object does not exist. Return: -ENOENT: nothing was written there; another -errno with a text */
 static int check_missing(const struct assembly *a, int dir, const char *path)
 {
-	char fan[16];
-
-	(void)snprintf(fan, sizeof(fan), "%.10s", path); /* objects/XX */
-	if (faccessat(dir, fan, F_OK, 0))
-		return opt_fail(-EINVAL, a->why, a->why_bytes, "%s: it lacks its directory %s", a->dir, fan);
+	if (faccessat(dir, "objects", F_OK, 0))
+		return opt_fail(-EINVAL, a->why, a->why_bytes, "%s: it lacks its directory objects", a->dir);
 	if (a->l->epoch != 1) /* a fence leaves a record where nothing was written, too */
 		return opt_fail(-ESTALE, a->why, a->why_bytes, "%s/%s: it does not exist, and the file has epoch %" PRIu64, a->dir,
 				path, a->l->epoch);

@@ -4,7 +4,7 @@
  * stripe_dir.c - a directory of stripes: its marker, its lock, and what it keeps of its volume
  *
  * Operation: The directory itself is locked with flock(), so that it needs no file for that. The marker is written last:
- *            a directory with a marker has all its directories of objects. The kind of record is chosen once, when the
+ *            a directory with a marker has objects/. What is below comes with the objects (stripe_disk.c). The kind of record is chosen once, when the
  *            marker is written. Otherwise records that a leatd of root wrote would be invisible to one of another user.
  *            Files that are replaced are written to a temporary file, synced, renamed, and the directory is synced.
  * Memory:    struct stripe_dir has descriptors only.
@@ -203,7 +203,7 @@ static int check_empty(const struct stripe_dir *d, char *why, size_t why_bytes)
 	return err;
 }
 
-/* Makes the directories of objects, durably. Return: 0 or -errno */
+/* Makes objects/, durably. Return: 0 or -errno */
 static int make_objects(struct stripe_dir *d)
 {
 	if (mkdirat(d->fd, "objects", 0700) && errno != EEXIST)
@@ -211,14 +211,7 @@ static int make_objects(struct stripe_dir *d)
 	d->objects = openat(d->fd, "objects", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (d->objects < 0)
 		return -errno;
-	for (unsigned i = 0; i < STRIPE_DIR_FANOUT; i++) {
-		char name[4];
-
-		(void)snprintf(name, sizeof(name), "%02x", i);
-		if (mkdirat(d->objects, name, 0700) && errno != EEXIST)
-			return -errno;
-	}
-	return fsync(d->objects) || fsync(d->fd) ? -errno : 0;
+	return fsync(d->fd) ? -errno : 0;
 }
 
 static int no_record(int err, char *why, size_t why_bytes)

@@ -5,7 +5,8 @@
  *
  *	leat-stripes			the marker: lines of text that name volume, server and kind of record
  *	term				the newest term of a manager that was obeyed, decimal; without it 0
- *	objects/XX/OBJECT.STRIPE	an object: 32 hexadecimal digits, XX are the first two, and the number of its stripe
+ *	objects/XX/OBJECT.STRIPE	an object: 32 hexadecimal digits, XX are the first two, and the number of its stripe;
+ *					XX is made with its first object
  *
  * The file of an object has its bytes as they are, and its record as an extended attribute (stripe_record.h).
  *

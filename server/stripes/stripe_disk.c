@@ -8,6 +8,8 @@
  *            well: a leatd that crashed may have written a record without syncing it.
  *            A cut has three durable steps: the record with the cut, the shorter file, the record without the cut.
  *            After a crash between them the file still has the record with the cut, and the next call does the rest.
+ *            A directory of objects/ is made with its first object. It may be there and not be durable, made by another
+ *            call or by a leatd that crashed. So the first name in it that is made durable also syncs objects/.
  *            The file of a tombstone is removed when no handle of the object is accepted any more.
  * Memory:    An object owns its descriptors.
  * Threads:   A worker's; no lock is held over a system call.
@@ -38,26 +40,46 @@ static int sync_file(struct stripe_vol *v, int fd)
 	return err;
 }
 
+static void print_fan(unsigned fan, char ret[4])
+{
+	(void)snprintf(ret, 4, "%02x", fan);
+}
+
+/* Return: a descriptor; -ENOENT: it never had an object; -errno */
 static int open_fan(const struct stripe_vol *v, unsigned fan)
 {
 	char name[4];
 	int fd;
 
-	(void)snprintf(name, sizeof(name), "%02x", fan);
+	print_fan(fan, name);
 	fd = openat(v->dir.objects, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	return fd < 0 ? -errno : fd;
 }
 
-static int sync_fan(const struct stripe_vol *v, const stripe_name *name)
+/* Makes the names in the directory of an object durable. Return: 0 or -errno */
+static int sync_fan(struct stripe_vol *v, const stripe_name *name)
 {
-	int fd = open_fan(v, (unsigned char)name->object[0]), err = 0;
+	unsigned fan = (unsigned char)name->object[0];
+	int fd = open_fan(v, fan), err = 0;
 
 	if (fd < 0)
 		return fd;
 	if (fsync(fd))
 		err = -errno;
 	close(fd);
+	if (!err && !atomic_load(&v->fans_durable[fan])) {
+		err = fsync(v->dir.objects) ? -errno : 0;
+		atomic_store(&v->fans_durable[fan], !err);
+	}
 	return err;
+}
+
+static int make_fan(const struct stripe_vol *v, const stripe_name *name)
+{
+	char fan[4];
+
+	print_fan((unsigned char)name->object[0], fan);
+	return mkdirat(v->dir.objects, fan, 0700) && errno != EEXIST ? -errno : 0;
 }
 
 static int open_object(const struct stripe_vol *v, const stripe_name *name, int flags)
@@ -212,8 +234,13 @@ int stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, uint64_t now
 
 int stripe_disk_create(struct stripe_vol *v, struct stripe_object *o)
 {
-	int fd = open_object(v, &o->name, O_RDWR | O_CREAT | O_EXCL);
+	const int flags = O_RDWR | O_CREAT | O_EXCL;
+	int fd = open_object(v, &o->name, flags), err;
 
+	if (fd == -ENOENT) {
+		err = make_fan(v, &o->name);
+		fd = err ? err : open_object(v, &o->name, flags);
+	}
 	if (fd < 0)
 		return unload(o, fd);
 	o->fd = fd;
@@ -376,7 +403,7 @@ static int find_names(const struct stripe_vol *v, unsigned fan, const stripe_nam
 	int err = 0;
 
 	if (fd < 0)
-		return fd;
+		return fd == -ENOENT ? 0 : fd;
 	if (!dir) {
 		close(fd);
 		return -ENOMEM;

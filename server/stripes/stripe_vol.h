@@ -71,6 +71,7 @@ struct stripe_vol {
 	unsigned nreactors;
 	struct fsync_batch *fsyncs;
 	_Atomic uint64_t verf; /* changes when acknowledged data may be lost */
+	atomic_bool fans_durable[STRIPE_DIR_FANOUT]; /* objects/XX: its own name is */
 
 	pthread_mutex_t lock; /* over the rest */
 	struct log_limit losses, damages;

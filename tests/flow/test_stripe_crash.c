@@ -5,8 +5,10 @@
  *
  * Once a test has made the disk stop, no operation that changes it has any effect: what is there then is what the next
  * server finds. With `loses` the machine stops, not only the server: changes that no sync has made durable are undone. A
- * sync of a file keeps its record and its length, a sync of a directory keeps the names that were made in it.
+ * sync of a file keeps its record and its length, a sync of a directory keeps the names that were made in it. A directory
+ * whose name is lost takes along all that is in it.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -33,10 +35,10 @@
 
 /* A change that is not durable yet */
 struct undo {
-	enum { UNDO_NONE, UNDO_XATTR, UNDO_LENGTH, UNDO_NAME } kind;
+	enum { UNDO_NONE, UNDO_XATTR, UNDO_LENGTH, UNDO_NAME, UNDO_DIR } kind;
 	dev_t dev; /* of the file or directory whose sync makes it durable */
 	ino_t ino;
-	int fd;	   /* of the file; NAME: of the directory */
+	int fd;	   /* of the file; NAME, DIR: of the directory that it is in */
 	char name[64];
 	uint8_t value[64]; /* XATTR */
 	ssize_t bytes;	   /* of it; -1: there was none */
@@ -95,6 +97,19 @@ static void made_durable(int fd)
 	}
 }
 
+static void lose_dir(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir)) != NULL)
+		(void)unlinkat(fd, e->d_name, 0);
+	if (dir)
+		closedir(dir);
+	assert_int_equal(unlinkat(parent, name, AT_REMOVEDIR), 0);
+}
+
 static void undo_one(struct undo *u)
 {
 	switch (u->kind) {
@@ -109,6 +124,9 @@ static void undo_one(struct undo *u)
 		break;
 	case UNDO_NAME:
 		(void)unlinkat(u->fd, u->name, 0);
+		break;
+	case UNDO_DIR:
+		lose_dir(u->fd, u->name);
 		break;
 	case UNDO_NONE:
 		break;
@@ -138,6 +156,8 @@ int __real_openat(int dir, const char *name, int flags, ...);
 int __wrap_openat(int dir, const char *name, int flags, ...);
 int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __real_mkdirat(int dir, const char *name, mode_t mode);
+int __wrap_mkdirat(int dir, const char *name, mode_t mode);
 
 static int fail_stopped(void)
 {
@@ -248,6 +268,24 @@ int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
 	if (!goes_on())
 		return fail_stopped();
 	rc = __real_renameat(from_dir, from, to_dir, to);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+int __wrap_mkdirat(int dir, const char *name, mode_t mode)
+{
+	int rc;
+
+	pthread_mutex_lock(&lock);
+	if (!goes_on())
+		return fail_stopped();
+	rc = __real_mkdirat(dir, name, mode);
+	if (!rc && counts) {
+		struct undo *u = new_undo(dir);
+
+		u->kind = UNDO_DIR;
+		(void)snprintf(u->name, sizeof(u->name), "%s", name);
+	}
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
