@@ -4,8 +4,8 @@
  * stripe_disk.c - the files of objects: created, fenced, cut, removed, listed
  *
  * Operation: Only the holder of an object's turn works on its file here; READ and WRITE go through the stores.
- *            A record is durable when it is written and the file is synced. When a record is read, the file is synced as
- *            well: a leatd that crashed may have written a record without syncing it.
+ *            A record is durable when it is written, and the file and its name are synced. When a record is read, both are
+ *            synced as well: a leatd that crashed may have written a record without that.
  *            A cut has three durable steps: the record with the cut, the shorter file, the record without the cut.
  *            After a crash between them the file still has the record with the cut, and the next call does the rest.
  *            A directory of objects/ is made with its first object. It may be there and not be durable, made by another
@@ -205,7 +205,8 @@ static int look(struct stripe_vol *v, struct stripe_object *o, struct stripe_rec
 	if (err || !found)
 		return err;
 	/* behind a failed sync the next one may have nothing to write: there has to be something */
-	return o->doubtful ? write_record(v, o, ret) : sync_file(v, o->fd);
+	err = o->doubtful ? write_record(v, o, ret) : sync_file(v, o->fd);
+	return err ? err : stripe_disk_sync_name(v, o);
 }
 
 int stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, uint64_t now)
@@ -216,6 +217,7 @@ int stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, uint64_t now
 	close_control(o);
 	o->fd = open_object(v, &o->name, O_RDWR);
 	o->exists = o->fd >= 0;
+	o->named = false;
 	if (o->fd < 0) {
 		err = o->fd == -ENOENT ? 0 : o->fd;
 		o->fd = -1;
@@ -226,7 +228,7 @@ int stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, uint64_t now
 		tell_damaged(v, &o->name);
 	if (err)
 		return err;
-	o->named = o->doubtful = false;
+	o->doubtful = false;
 	o->loaded = true;
 	set_record(v, o, &rec);
 	return is_over(&rec, now) ? remove_file(v, o) : 0;

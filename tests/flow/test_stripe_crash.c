@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,6 +138,7 @@ static void undo_one(struct undo *u)
 static void end_disk(bool loses)
 {
 	counts = stopped = false;
+	left = 0;
 	for (unsigned i = UNDO_MAX; i-- > 0;) {
 		if (undo[i].kind == UNDO_NONE)
 			continue;
@@ -330,6 +332,19 @@ static void restart(bool loses)
 	stripe_connect(&c, 2, 0, &object);
 }
 
+/* The server has stopped. What it has not synced is still not durable. */
+static void restart_server_only(void)
+{
+	stripe_close(&c);
+	stripe_rig_end_server();
+	pthread_mutex_lock(&lock);
+	stopped = false;
+	left = ULONG_MAX;
+	pthread_mutex_unlock(&lock);
+	assert_int_equal(stripe_rig_start("read=cached,write=cached"), 0);
+	stripe_connect(&c, 2, 0, &object);
+}
+
 static uint32_t read_all(void)
 {
 	uint32_t n = 0;
@@ -390,6 +405,27 @@ static bool fence_and_stop(unsigned long n, bool exists, bool loses)
 		assert_int_equal(st.bytes, exists ? CUT : MIN(CUT, (uint64_t)10));
 		assert_int_equal(stripe_write(&c, 0, data, 10, true), STRIPE_ERR_FENCED);
 	}
+	stripe_close(&c);
+	stripe_rig_stop();
+	return ended;
+}
+
+/* The server stops, the manager repeats the command, and later the machine stops. */
+static bool repeat_and_stop(unsigned long n, bool exists, bool loses)
+{
+	stripe_stat st;
+	bool ended;
+
+	start(exists);
+	stop_before(n);
+	(void)!stripe_fence(&c, &object, 2, &cut, &st);
+	ended = !stopped;
+	restart_server_only();
+	assert_int_equal(stripe_fence(&c, &object, 2, &cut, &st), STRIPE_OK);
+	restart(loses);
+	assert_int_equal(stripe_stat_of(&c, &object, &st), STRIPE_OK);
+	assert_int_equal(st.epoch, 2);
+	see_new(exists);
 	stripe_close(&c);
 	stripe_rig_stop();
 	return ended;
@@ -472,6 +508,13 @@ static void fence_of_nothing(void **state)
 	at_each_operation(fence_and_stop, false, 4);
 }
 
+static void repeated(void **state)
+{
+	(void)state;
+	at_each_operation(repeat_and_stop, true, 6);
+	at_each_operation(repeat_and_stop, false, 4);
+}
+
 static void removal(void **state)
 {
 	(void)state;
@@ -495,6 +538,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fence),
 		cmocka_unit_test(fence_of_nothing),
+		cmocka_unit_test(repeated),
 		cmocka_unit_test(removal),
 		cmocka_unit_test(removal_of_nothing),
 		cmocka_unit_test(term),
