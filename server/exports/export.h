@@ -52,6 +52,7 @@ struct export_conf {
 	/* of the directory of a volume only: */
 	char *key, *map;	/* absolute: of the key file and of the map; NULL: an export of another kind */
 	uint32_t stripe, width; /* of new files: bytes of a stripe unit, number of stripes; 0: as many as there are servers */
+	uint32_t stripe_timeo_ms; /* a stripe server that has not replied for as long is away */
 };
 
 /* An export in service. Read-only from export_table_open() to export_table_close(), except said_cached, so every

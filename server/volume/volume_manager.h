@@ -54,6 +54,7 @@ struct volume_manager {
 	struct stripe_keys keys;
 	struct volume_map map;
 	uint32_t unit, width; /* of new files */
+	uint32_t stripe_timeo_ms;
 	char *name;	      /* of the export, for messages */
 	struct leat_volume_key *key; /* for commands */
 	bool async;	      /* no reply waits for the disk */

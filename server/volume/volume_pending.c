@@ -30,7 +30,7 @@
 #include "volume_manager.h"
 #include "volume_send.h"
 
-struct volume_times volume_times = { .server = "10s", .away_ns = 20 * NS_PER_S, .retry_ns = 5 * NS_PER_S };
+struct volume_times volume_times;
 
 /* A caller that waits */
 struct waiter {
@@ -233,6 +233,11 @@ static struct volume_manager *wait_for_work(struct volume_pending *p, uint64_t r
 	return m;
 }
 
+static uint64_t retry_time(const struct volume_manager *m)
+{
+	return volume_times.retry_ns ? volume_times.retry_ns : m->stripe_timeo_ms * NS_PER_MS / 2;
+}
+
 static void *run(void *arg)
 {
 	struct volume_pending *p = arg;
@@ -245,7 +250,7 @@ static void *run(void *arg)
 		serve_waiters(p, m);
 		retry_ns = 0;
 		if (m && !must_end(p) && !look_through(p, m))
-			retry_ns = volume_times.retry_ns;
+			retry_ns = retry_time(m);
 		volume_manager_put(m);
 		pthread_mutex_lock(&p->lock);
 		if (p->stop && list_is_empty(&p->waiters)) {

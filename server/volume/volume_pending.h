@@ -31,11 +31,11 @@ struct volume_pending;
 
 #define VOLUME_LIFETIME_S 600u /* of handles */
 
-/* How long things last; tests shorten them before they start a server. */
+/* How long things last, if not by stripe_timeo of the volume; for tests, which set them before they start a server. */
 struct volume_times {
-	const char *server; /* time in which a server has to reply, as an option of leat_set() */
-	uint64_t away_ns;   /* a server that failed is not asked again for as long */
-	uint64_t retry_ns;  /* pending work is tried again after as long */
+	const char *server; /* time in which a server has to reply, as an option of leat_set(); NULL: stripe_timeo */
+	uint64_t away_ns;   /* a server that failed is not asked again for as long; 0: twice stripe_timeo */
+	uint64_t retry_ns;  /* pending work is tried again after as long; 0: a half of stripe_timeo */
 };
 extern struct volume_times volume_times;
 

@@ -72,17 +72,19 @@ static struct peer *find_peer(struct volume_send *s, uint32_t id)
 	return NULL;
 }
 
-static int connect_peer(struct peer *p, const char *url)
+static int connect_peer(struct peer *p, const struct volume_manager *m, const char *url)
 {
 	struct leat_opts *o = leat_opts_create();
 	int err = o ? 0 : -ENOMEM;
+	char timeo[16];
 
 	if (!err)
 		err = leat_set(o, "connect_only", "yes");
 	if (!err)
 		err = leat_set(o, "retry", "soft");
+	(void)snprintf(timeo, sizeof(timeo), "%" PRIu32 "ms", m->stripe_timeo_ms);
 	if (!err)
-		err = leat_set(o, "timeo", volume_times.server);
+		err = leat_set(o, "timeo", volume_times.server ? volume_times.server : timeo);
 	if (!err)
 		err = leat_mount(url, o, &p->m);
 	leat_opts_destroy(o);
@@ -101,7 +103,7 @@ static void tell_away(struct peer *p, const struct volume_manager *m, const char
 	if (!p->away_until)
 		log_warn("volume %s: server %" PRIu32 ", %s, is away: %s; what is pending for it is done when it is back",
 			 m->name + 1, p->id, url, strerror(-err));
-	p->away_until = clock_now_ns() + volume_times.away_ns;
+	p->away_until = clock_now_ns() + (volume_times.away_ns ? volume_times.away_ns : 2 * m->stripe_timeo_ms * NS_PER_MS);
 	hang_up(p);
 }
 
@@ -117,7 +119,7 @@ static int get_peer(struct volume_send *s, const struct volume_manager *m, uint3
 	if (p->m && strcmp(p->url, server->url)) /* the map has changed */
 		hang_up(p);
 	*ret = p;
-	err = p->m ? 0 : connect_peer(p, server->url);
+	err = p->m ? 0 : connect_peer(p, m, server->url);
 	if (!err)
 		return 0;
 	tell_away(p, m, server->url, err);

@@ -387,6 +387,7 @@ static void managed_volumes(void **state)
 		{ true, true, ",stripe=32M", "stripe=32M: must be" },
 		{ true, true, ",stripe=0", "stripe=0: must be" },
 		{ true, true, ",width=257", "width=257: must be" },
+		{ true, true, ",stripe_timeo=9ms", "stripe_timeo=9ms: must be" },
 	};
 	struct ctx *c = *state;
 	const struct export_conf *v = c->conf.exports;
@@ -396,15 +397,15 @@ static void managed_volumes(void **state)
 	tmp_dir_mkdir(&c->dir, "two");
 	tmp_dir_write(&c->dir, "key", "x"); /* read when the server opens the directory */
 	snprintf(text, sizeof(text), "[volume a]\npath = %s/one\nkey = %s/key\nmap = %s/key\nclients = 10.0.0.0/8\nro = yes\n"
-		 "stripe = 16M\nwidth = 256\n", c->dir.path, c->dir.path, c->dir.path);
+		 "stripe = 16M\nwidth = 256\nstripe_timeo = 250ms\n", c->dir.path, c->dir.path, c->dir.path);
 	tmp_dir_write(&c->dir, "conf", text);
 	assert_int_equal(args(c, "-c %s/conf --volume b=%s/two,key=%s/key,map=%s/key", c->dir.path, c->dir.path, c->dir.path,
 			      c->dir.path), CONF_RUN);
 	assert_int_equal(c->conf.nexports, 2);
 	assert_string_equal(v[0].name, "/a");
-	assert_true(v[0].stripe == 16 << 20 && v[0].width == 256 && v[0].ro && v[0].peers.n == 1);
+	assert_true(v[0].stripe == 16 << 20 && v[0].width == 256 && v[0].stripe_timeo_ms == 250 && v[0].ro && v[0].peers.n == 1);
 	assert_string_equal(v[1].name, "/b");
-	assert_true(v[1].stripe == 1 << 20 && v[1].width == 0 && !v[1].ro);
+	assert_true(v[1].stripe == 1 << 20 && v[1].width == 0 && v[1].stripe_timeo_ms == 10000 && !v[1].ro);
 	assert_true(v[1].key[0] == '/' && v[1].map[0] == '/');
 	snprintf(file, sizeof(file), "%s/key", c->dir.path);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
