@@ -203,7 +203,7 @@ int leat_volume_ask(struct leat *m, const struct leat_volume_key *key, uint32_t 
 struct leat_volume_command {
 	size_t size;                /* set by the caller: sizeof(struct leat_volume_command) */
 	const struct leat_volume_key *key;
-	uint64_t term;              /* of the manager */
+	uint64_t term;              /* of the manager. 0, for STAT and lists: the newest that the server has obeyed */
 	uint32_t server;            /* id in the map */
 	uint32_t stripe;            /* number in the layout of the file */
 	unsigned char object[16];
@@ -238,6 +238,20 @@ int leat_volume_object_fence(struct leat *m, const struct leat_volume_command *c
 			     struct leat_volume_object *ret, uint64_t *newest);
 int leat_volume_object_remove(struct leat *m, const struct leat_volume_command *c, uint64_t until,
 			      struct leat_volume_object *ret, uint64_t *newest);
+
+/* Takes an object of a list; @o is valid until it returns. Return: 0; another value ends the list */
+typedef int (*leat_volume_object_fn)(void *ctx, const unsigned char object[16], uint32_t stripe,
+				     const struct leat_volume_object *o);
+
+/** leat_volume_object_list - lists the objects of a server, in the order of object and stripe
+ * @c: its object and stripe are not looked at
+ * @fn: called on this thread; it may call functions of leat.h. The epoch of an object whose record is damaged is 0
+ *
+ * Objects that come into being or are removed meanwhile may be in the list or not.
+ * Return: as leat_volume_object_stat(); -EREMOTEIO: no possible list; what @fn returned.
+ */
+int leat_volume_object_list(struct leat *m, const struct leat_volume_command *c, leat_volume_object_fn fn, void *ctx,
+			    uint64_t *newest);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

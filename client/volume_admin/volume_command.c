@@ -17,6 +17,7 @@
 
 #include "base/opt.h"
 #include "leat_volume.h"
+#include "handle.h"
 #include "lt_sized.h"
 #include "op.h"
 #include "stripe_key.h"
@@ -26,6 +27,9 @@
 #define VERB "command to a stripe server"
 #define COMMAND_S 60u /* a command is valid for as long */
 #define STATUS_BYTES 4u
+#define STAT_BYTES (4 * 8u + 2 * 4u)
+#define ENTRY_BYTES (STRIPE_OBJECT_BYTES + 4u + STAT_BYTES)
+#define TERMS_MAX 16u /* newer terms that a server may tell for one call */
 
 struct leat_volume_key {
 	uint64_t volume;
@@ -41,11 +45,13 @@ struct command {
 		STRIPESTATargs stat;
 		STRIPEFENCEargs fence;
 		STRIPEREMOVEargs remove;
+		STRIPELISTargs list;
 	} args;
 	union {
 		stripe_status status; /* results begin with it */
 		STRIPEINFOres info;
 		STRIPESTATres stat;
+		STRIPELISTres list;
 	} res;
 };
 
@@ -109,9 +115,10 @@ static const struct lt_statuses statuses = { .is_later = is_later, .to_errno = e
 
 static const struct lt_proc procs[] = {
 	[STRIPEPROC_INFO] = PROC(INFO, INFO, 4u + 5 * 8u),
-	[STRIPEPROC_STAT] = PROC(STAT, STAT, 4 * 8u + 2 * 4u),
-	[STRIPEPROC_FENCE] = PROC(FENCE, STAT, 4 * 8u + 2 * 4u),
-	[STRIPEPROC_REMOVE] = PROC(REMOVE, STAT, 4 * 8u + 2 * 4u),
+	[STRIPEPROC_STAT] = PROC(STAT, STAT, STAT_BYTES),
+	[STRIPEPROC_FENCE] = PROC(FENCE, STAT, STAT_BYTES),
+	[STRIPEPROC_REMOVE] = PROC(REMOVE, STAT, STAT_BYTES),
+	[STRIPEPROC_LIST] = PROC(LIST, LIST, 4u + STRIPE_LIST_MAX * ENTRY_BYTES + 4u),
 };
 
 /* ---- keys ----------------------------------------------------------------------------------- */
@@ -179,9 +186,25 @@ static int command(struct leat *m, const struct leat_volume_key *key, uint32_t s
 		return -EIO;
 	head.volume = key->volume;
 	stripe_command_make(&key->keys, &head, o, c->args.command);
+	memset(&c->res, 0, sizeof(c->res));
 	c->asked = (struct lt_op_asked){ .prog = LEAT_STRIPES, .vers = LEAT_STRIPES_V1, .proc = o->proc, .p = &procs[o->proc],
 					 .args = &c->args, .res = &c->res };
 	return (int)LT_WAIT_FOR_AS(m, VERB, submit_ask(m, c, w.cb));
+}
+
+/* A command that only reads. @term: as command(); 0: the newest one, which it gets. Return: as command() */
+static int command_reading(struct leat *m, const struct leat_volume_key *key, uint32_t server, uint64_t *term, struct command *c,
+			   const struct stripe_order *o)
+{
+	bool any = !*term;
+	int rc;
+
+	for (unsigned i = 0;; i++) {
+		rc = command(m, key, server, *term, c, o);
+		if (rc != -EPERM || c->res.status != STRIPE_ERR_OLDTERM || !any || i == TERMS_MAX)
+			return rc;
+		*term = o->proc == STRIPEPROC_LIST ? c->res.list.STRIPELISTres_u.term : c->res.stat.STRIPESTATres_u.term;
+	}
 }
 
 /* @began, @ended: of the call, during which the clock of the server was read */
@@ -226,23 +249,31 @@ static int take_command(const struct leat_volume_command *from, struct leat_volu
 	return 0;
 }
 
+static struct leat_volume_object object_of(const stripe_stat *st)
+{
+	return (struct leat_volume_object){ .size = sizeof(struct leat_volume_object), .bytes = st->bytes, .used = st->used,
+					    .epoch = st->epoch, .mtime_ns = st->mtime, .exists = st->exists, .removed = st->removed };
+}
+
 /* Return: -errno, or 0 with @ret */
 static int command_object(struct leat *m, const struct leat_volume_command *of, struct command *c, const struct stripe_order *o,
 			  struct leat_volume_object *ret, uint64_t *newest)
 {
 	const stripe_stat *st = &c->res.stat.STRIPESTATres_u.stat;
 	struct leat_volume_object object;
+	uint64_t term = of->term;
 	int rc = ret ? lt_sized_check(ret) : 0;
 
 	c->res.status = STRIPE_OK;
-	if (!rc)
-		rc = command(m, of->key, of->server, of->term, c, o);
+	if (!rc && o->proc == STRIPEPROC_STAT)
+		rc = command_reading(m, of->key, of->server, &term, c, o);
+	else if (!rc)
+		rc = command(m, of->key, of->server, term, c, o);
 	if (rc == -EPERM && c->res.status == STRIPE_ERR_OLDTERM && newest)
 		*newest = c->res.stat.STRIPESTATres_u.term;
 	if (rc || !ret)
 		return rc;
-	object = (struct leat_volume_object){ .bytes = st->bytes, .used = st->used, .epoch = st->epoch, .mtime_ns = st->mtime,
-					      .exists = st->exists, .removed = st->removed };
+	object = object_of(st);
 	lt_sized_copy(ret, &object, sizeof(object));
 	return 0;
 }
@@ -291,4 +322,82 @@ int leat_volume_object_remove(struct leat *m, const struct leat_volume_command *
 	c.args.remove.name = o.name;
 	c.args.remove.until = o.value;
 	return command_object(m, &head, &c, &o, ret, newest);
+}
+
+/* ---- all objects ----------------------------------------------------------------------------- */
+
+static int compare(const stripe_name *a, const stripe_name *b)
+{
+	int c = memcmp(a->object, b->object, STRIPE_OBJECT_BYTES);
+
+	return c ? c : a->stripe < b->stripe ? -1 : a->stripe > b->stripe;
+}
+
+/* A list has to get on, or it need not end. @after: NULL: it is the first page */
+static int check_page(struct leat *m, const STRIPELISTresok *ok, const stripe_name *after)
+{
+	bool possible = ok->eof || ok->entries.entries_len;
+
+	for (unsigned i = 0; i < ok->entries.entries_len && possible; i++) {
+		const stripe_name *name = &ok->entries.entries_val[i].name;
+
+		possible = !after || compare(name, after) > 0;
+		after = name;
+	}
+	if (possible)
+		return 0;
+	lt_handle_tell(m, NULL, NULL, "LIST", -EREMOTEIO, "the list of the server has no order");
+	return -EREMOTEIO;
+}
+
+/* Return: 0; what @fn returned */
+static int give_page(const STRIPELISTresok *ok, leat_volume_object_fn fn, void *ctx)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < ok->entries.entries_len && !rc; i++) {
+		const stripe_entry *e = &ok->entries.entries_val[i];
+		struct leat_volume_object o = object_of(&e->stat);
+		unsigned char object[STRIPE_OBJECT_BYTES];
+
+		memcpy(object, e->name.object, sizeof(object));
+		rc = fn(ctx, object, e->name.stripe, &o);
+	}
+	return rc;
+}
+
+/* @o: name and flag say where the page begins; then where the next one does. Return: 0; -errno; what @fn returned */
+static int list_page(struct leat *m, struct leat_volume_command *of, struct stripe_order *o, leat_volume_object_fn fn, void *ctx,
+		     uint64_t *newest, bool *ret_ends)
+{
+	struct command c = { .args.list = { .after = o->name, .first = o->flag } };
+	const STRIPELISTresok *ok = &c.res.list.STRIPELISTres_u.resok;
+	int rc = command_reading(m, of->key, of->server, &of->term, &c, o);
+
+	if (rc == -EPERM && c.res.status == STRIPE_ERR_OLDTERM && newest)
+		*newest = c.res.list.STRIPELISTres_u.term;
+	if (!rc)
+		rc = check_page(m, ok, o->flag ? NULL : &o->name);
+	if (!rc)
+		rc = give_page(ok, fn, ctx);
+	if (!rc && ok->entries.entries_len)
+		o->name = ok->entries.entries_val[ok->entries.entries_len - 1].name;
+	*ret_ends = ok->eof;
+	o->flag = false;
+	xdr_free((xdrproc_t)xdr_STRIPELISTres, &c.res.list);
+	return rc;
+}
+
+int leat_volume_object_list(struct leat *m, const struct leat_volume_command *of, leat_volume_object_fn fn, void *ctx,
+			    uint64_t *newest)
+{
+	struct stripe_order o = { .proc = STRIPEPROC_LIST, .flag = true };
+	struct leat_volume_command head;
+	stripe_name unused;
+	bool ends = false;
+	int rc = take_command(of, &head, &unused);
+
+	while (!rc && !ends)
+		rc = list_page(m, &head, &o, fn, ctx, newest, &ends);
+	return rc;
 }

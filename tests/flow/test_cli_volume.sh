@@ -79,6 +79,10 @@ has "^volume $volume, version 1 of its map"
 has "^ +1 full .* -?[0-9]+ ms +[0-9]+ [0-9a-f]{16}  local://$work/s1\$"
 has "^ +2 full .* local://$work/s2\$"
 has '^free: .*; a new file on 2 servers: '
+ok "$LEAT" volume df --map "$work/vol/map" --key "$work/vol/key"
+has '^server state +size +used +free +use  URL$'
+has "^ +1 full +[0-9.]+[KMGTP]? +[0-9.]+[KMGTP]? +[0-9.]+[KMGTP]? +[0-9]+%  local://$work/s1\$"
+has '^free: .*; a new file on 2 servers: '
 some() { # PATTERN: the last command prints it, and fails without a message
 	rc=0
 	"$LEAT" volume status --map "$1" --key "$2" >"$work/out" 2>"$work/err" || rc=$?

@@ -134,6 +134,67 @@ static void commands(void **state)
 	command.size = sizeof(command);
 }
 
+struct list {
+	unsigned n, stop_at;
+	unsigned char last[16];
+	uint64_t bytes;
+	unsigned removed;
+};
+
+static int take_listed(void *ctx, const unsigned char object[16], uint32_t stripe, const struct leat_volume_object *o)
+{
+	struct list *l = ctx;
+
+	assert_true(!l->n || memcmp(l->last, object, 16) < 0);
+	assert_true(o->size == sizeof(*o) && o->exists && !stripe);
+	memcpy(l->last, object, 16);
+	l->bytes += o->bytes;
+	l->removed += o->removed;
+	return ++l->n == l->stop_at ? 77 : 0;
+}
+
+/* More objects than a page has. Only reading does not need a term, and does not raise it. */
+static void lists(void **state)
+{
+	struct leat_volume_command c = command;
+	struct leat_volume_info info = { .size = sizeof(info) };
+	struct leat_volume_object o = { .size = sizeof(o) };
+	struct list l = { 0 };
+	uint64_t newest = 0;
+
+	(void)state;
+	c.term = 0;
+	assert_int_equal(leat_volume_object_list(m, &c, take_listed, &l, &newest), 0);
+	assert_int_equal(l.n, 0);
+	for (unsigned i = 0; i < 150; i++) {
+		client.handle.name = stripe_rig_name((uint8_t)(i * 37), (uint8_t)i);
+		assert_int_equal(stripe_write(&client, 0, data, i + 1, false), STRIPE_OK);
+	}
+	assert_int_equal(leat_volume_object_list(m, &c, take_listed, &l, &newest), 0);
+	assert_int_equal(l.n, 150);
+	assert_int_equal(l.bytes, 150 * 151 / 2);
+	assert_int_equal(leat_volume_ask(m, key, STRIPE_RIG_ID, &info), 0);
+	assert_int_equal(info.term, 0);
+	assert_int_equal(leat_volume_object_remove(m, &command, (uint64_t)time(NULL) + 1000, NULL, NULL), 0);
+	l = (struct list){ 0 };
+	assert_int_equal(leat_volume_object_list(m, &c, take_listed, &l, &newest), 0);
+	assert_true(l.n == 151 && l.removed == 1);
+	assert_int_equal(leat_volume_object_stat(m, &c, &o, &newest), 0);
+	assert_true(o.removed);
+	assert_int_equal(newest, 0);
+	assert_int_equal(leat_volume_ask(m, key, STRIPE_RIG_ID, &info), 0);
+	assert_int_equal(info.term, command.term);
+	l = (struct list){ .stop_at = 70 };
+	assert_int_equal(leat_volume_object_list(m, &c, take_listed, &l, NULL), 77);
+	assert_int_equal(l.n, 70);
+	l = (struct list){ 0 };
+	c.term = command.term - 1;
+	assert_int_equal(leat_volume_object_list(m, &c, take_listed, &l, &newest), -EPERM);
+	assert_true(!l.n && newest == command.term);
+	c.size = 0;
+	assert_int_equal(leat_volume_object_list(m, &c, take_listed, &l, NULL), -EINVAL);
+}
+
 static void terms(void **state)
 {
 	struct leat_volume_info info = { .size = sizeof(info) };
@@ -157,6 +218,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(asks, start, stop),
 		cmocka_unit_test_setup_teardown(other_keys, start, stop),
 		cmocka_unit_test_setup_teardown(commands, start, stop),
+		cmocka_unit_test_setup_teardown(lists, start, stop),
 		cmocka_unit_test_setup_teardown(terms, start, stop),
 	};
 

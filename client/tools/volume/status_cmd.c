@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * status_cmd.c - leat volume status: asks each stripe server of a volume, and adds up what they say
+ * status_cmd.c - leat volume status, df: ask each stripe server of a volume, and add up what they say
  *
  * Operation:  One server after the other; each has 10 seconds.
  * Memory:     The map.
@@ -17,10 +17,17 @@
 #include "tool.h"
 #include "volume_cmd.h"
 
+/* One of the two tables. */
+struct table {
+	const char *title;
+	void (*print)(const struct leat_volume_server *s, const struct leat_volume_info *i);
+};
+
 struct asking {
 	char *map, *key; /* files */
 	const char *url; /* of the manager, without @map */
 	struct leat_volume_key *volume_key;
+	const struct table *table;
 };
 
 /* Of the servers that have replied. */
@@ -36,7 +43,7 @@ static void print_start(const struct leat_volume_server *s)
 	printf("%6" PRIu32 " %-5s ", s->id, s->out ? "out" : "full");
 }
 
-static void print_answer(const struct leat_volume_server *s, const struct leat_volume_info *i)
+static void print_status(const struct leat_volume_server *s, const struct leat_volume_info *i)
 {
 	char left[16], size[16];
 
@@ -46,6 +53,24 @@ static void print_answer(const struct leat_volume_server *s, const struct leat_v
 	tool_put_name(s->url);
 	putchar('\n');
 }
+
+static void print_space(const struct leat_volume_server *s, const struct leat_volume_info *i)
+{
+	uint64_t used = i->bytes - MIN(i->bytes_free, i->bytes);
+	char size[16], taken[16], left[16];
+
+	print_start(s);
+	printf("%8s %8s %8s %3u%%  ", tool_print_size(i->bytes, size), tool_print_size(used, taken),
+	       tool_print_size(i->bytes_free, left), i->bytes ? (unsigned)((double)used * 100 / (double)i->bytes) : 0);
+	tool_put_name(s->url);
+	putchar('\n');
+}
+
+static const struct table status_table = {
+	"server state     free     size  clock      term verifier          URL\n", print_status,
+};
+
+static const struct table space_table = { "server state     size     used     free  use  URL\n", print_space };
 
 /* @text: of leat_error(), which names the server */
 static void print_silence(const struct leat_volume_server *s, const char *text)
@@ -78,7 +103,7 @@ static void ask_server(const struct asking *a, const struct leat_volume_server *
 		print_silence(s, leat_error(m));
 		t->silent++;
 	} else {
-		print_answer(s, &info);
+		a->table->print(s, &info);
 		add_up(t, s, &info);
 	}
 	tool_umount(m);
@@ -127,7 +152,7 @@ static int ask_all(const struct asking *a)
 	if (rc != TOOL_OK)
 		return rc;
 	printf("volume %016" PRIx64 ", version %" PRIu64 " of its map\n", map->volume, map->version);
-	printf("server state     free     size  clock      term verifier          URL\n");
+	fputs(a->table->title, stdout);
 	for (size_t i = 0; i < map->nservers && !tool_interrupted(); i++)
 		ask_server(a, map->servers[i], &t);
 	print_totals(&t);
@@ -149,9 +174,9 @@ static int ask_with_key(struct asking *a)
 	return rc;
 }
 
-static int status_run(const struct tool_cmd *self, int argc, char **argv)
+static int ask_run(const struct tool_cmd *self, int argc, char **argv, const struct table *table)
 {
-	struct asking a = { 0 };
+	struct asking a = { .table = table };
 	int rc = tool_options(self, argc, argv, &a);
 
 	if (rc < 0 || argc - optind != !a.map || !a.key) {
@@ -165,12 +190,27 @@ static int status_run(const struct tool_cmd *self, int argc, char **argv)
 	return rc;
 }
 
-static const struct opt status_opts[] = {
+static int status_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	return ask_run(self, argc, argv, &status_table);
+}
+
+static int df_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	return ask_run(self, argc, argv, &space_table);
+}
+
+static const struct opt ask_opts[] = {
 	{ "map", "FILE", NULL, "the map of the volume, instead of that of a manager", NULL, OPT_TEXT, 0, OPT_AT(struct asking, map) },
 	{ "key", "FILE", NULL, "the key of the volume", NULL, OPT_TEXT, 0, OPT_AT(struct asking, key) },
 };
 
+static const struct tool_cmd cmd_volume_df = {
+	"volume df", "--key FILE {--map FILE | URL}", "asks each stripe server for its free space", df_run, ask_opts,
+	ARRAY_SIZE(ask_opts), .mixed = true, .also = &cmd_volume_show,
+};
+
 const struct tool_cmd cmd_volume_status = {
-	"volume status", "--key FILE {--map FILE | URL}", "asks each stripe server for its state and its room", status_run, status_opts,
-	ARRAY_SIZE(status_opts), .mixed = true, .also = &cmd_volume_show,
+	"volume status", "--key FILE {--map FILE | URL}", "asks each stripe server for its state and its room", status_run, ask_opts,
+	ARRAY_SIZE(ask_opts), .mixed = true, .also = &cmd_volume_df,
 };
