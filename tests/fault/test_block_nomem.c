@@ -21,45 +21,9 @@
 #include "leat_block.h"
 #include "leat_count.h"
 #include "lt_stage.h"
+#include "nomem.h"
 
 LOG_DEFINE("test_block_nomem");
-
-static _Thread_local unsigned long countdown; /* 0: nothing fails */
-static _Thread_local bool failed;
-
-static _Thread_local size_t never; /* allocations of that many bytes fail; 0: none */
-
-static bool fails(size_t n)
-{
-	if (never && n == never)
-		return true;
-	if (!countdown || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails(n) ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t m)
-{
-	return fails(n * m) ? NULL : __real_calloc(n, m);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails(n) ? NULL : __real_realloc(p, n);
-}
 
 static struct fake_volume rig;
 static struct leat_block *b;
@@ -80,7 +44,7 @@ static int64_t do_attach(void)
 
 	snprintf(url, sizeof(url), "%s?conns=2", rig.local_url);
 	rc = leat_block_attach(url, NULL, LEAT_BLOCK_TAKE_OVER, &other);
-	countdown = 0;
+	nomem_countdown = 0;
 	assert_true(rc || other);
 	if (other)
 		assert_int_equal(leat_block_detach(other), 0);
@@ -95,7 +59,7 @@ static int64_t do_session(void)
 
 	if (!rc)
 		rc = leat_session_attach(s, rig.tcp_url, NULL, LEAT_BLOCK_LOOK, &look);
-	countdown = 0;
+	nomem_countdown = 0;
 	assert_int_equal(leat_block_detach(look), 0);
 	assert_int_equal(leat_session_free(s), 0);
 	return rc;
@@ -215,17 +179,17 @@ static bool try_with(size_t i, unsigned long nth, const char *url)
 
 	if (!functions[i].alone)
 		attach(url);
-	failed = false;
-	countdown = nth;
+	nomem_failed = false;
+	nomem_countdown = nth;
 	rc = functions[i].fn();
-	countdown = 0;
-	if (rc && (rc != -ENOMEM || !failed))
+	nomem_countdown = 0;
+	if (rc && (rc != -ENOMEM || !nomem_failed))
 		fail_msg("%s, allocation %lu: %lld", functions[i].name, nth, (long long)rc);
 	if (functions[i].alone)
-		return failed;
+		return nomem_failed;
 	assert_int_equal(leat_block_pread(b, mem, 4096, 0), 4096);
 	assert_int_equal(leat_block_detach(b), 0);
-	return failed;
+	return nomem_failed;
 }
 
 static void each_allocation(const char *url)
@@ -278,14 +242,14 @@ static void parts_without_stage(void **state)
 	attach(rig.local_url);
 	for (size_t i = 0; i < ARRAY_SIZE(iov); i++)
 		iov[i] = (struct iovec){ mem + i * 100, 4 };
-	never = sizeof(struct lt_stage);
+	nomem_bytes = sizeof(struct lt_stage);
 	assert_int_equal(leat_aio_block_preadv(b, iov, ARRAY_SIZE(iov), 0, (struct leat_cb){ count_fn, &done, count_free }), 0);
 	while (!done.fn) {
 		assert_true(leat_poll(leat_session(leat_block_handle(b)), -1) >= 0);
 		assert_int_equal(fake_volume_calls(&rig, BLOCKPROC_READ), 0);
 	}
 	assert_int_equal(done.result, -ENOMEM);
-	never = 0;
+	nomem_bytes = 0;
 	assert_int_equal(leat_block_preadv(b, iov, ARRAY_SIZE(iov), 0), 1024);
 	assert_memory_equal(mem + 100, rig.disk + 4, 4);
 	assert_int_equal(leat_block_detach(b), 0);

@@ -8,10 +8,8 @@
  * works, and nothing is lost: the sanitizers see to that.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,112 +18,12 @@
 
 #include "base/util.h"
 #include "block_rig.h"
-#include "server.h"
+#include "nomem_server.h"
 
 #define TEXT(s) ((char *)(uintptr_t)(s))
 #define PLAIN "read=cached,write=cached"
 
-static atomic_ulong countdown; /* 0: nothing fails */
-static atomic_bool failed;
-static _Thread_local bool is_ours; /* a thread of the test, or one that starts a server */
-static bool counts_ours;	   /* allocations of such a thread, instead of the server's */
-
-static bool fails(void)
-{
-	unsigned long n = atomic_load(&countdown);
-
-	if (!n || is_ours != counts_ours)
-		return false;
-	while (n && !atomic_compare_exchange_weak(&countdown, &n, n - 1))
-		;
-	if (n == 1)
-		atomic_store(&failed, true);
-	return n == 1;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
-char *__wrap_strdup(const char *s);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t m)
-{
-	return fails() ? NULL : __real_calloc(n, m);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
-
-char *__wrap_strdup(const char *s)
-{
-	return fails() ? NULL : __real_strdup(s);
-}
-
-/* ---- io_destroy(), which waits for a grace period of the kernel: hundreds of servers need not ---- */
-
-struct io_context;
-int __real_io_destroy(struct io_context *ctx);
-int __wrap_io_destroy(struct io_context *ctx);
-
-static void *destroy(void *ctx)
-{
-	(void)__real_io_destroy(ctx);
-	return NULL;
-}
-
-int __wrap_io_destroy(struct io_context *ctx)
-{
-	pthread_t t;
-
-	if (pthread_create(&t, NULL, destroy, ctx))
-		return __real_io_destroy(ctx);
-	return -pthread_detach(t);
-}
-
 /* ---- starting and reloading ---- */
-
-static unsigned long fail_start; /* which allocation; 0: none */
-
-int __real_server_start(const struct conf *conf, struct server **ret);
-int __wrap_server_start(const struct conf *conf, struct server **ret);
-int __real_server_reload(struct server *s, const struct conf *conf, char *why, size_t why_bytes);
-int __wrap_server_reload(struct server *s, const struct conf *conf, char *why, size_t why_bytes);
-
-int __wrap_server_start(const struct conf *conf, struct server **ret)
-{
-	int err;
-
-	is_ours = true;
-	counts_ours = fail_start != 0;
-	atomic_store(&countdown, fail_start);
-	err = __real_server_start(conf, ret);
-	atomic_store(&countdown, 0);
-	counts_ours = false;
-	return err;
-}
-
-int __wrap_server_reload(struct server *s, const struct conf *conf, char *why, size_t why_bytes)
-{
-	int err;
-
-	counts_ours = fail_start != 0;
-	atomic_store(&countdown, fail_start);
-	err = __real_server_reload(s, conf, why, why_bytes);
-	atomic_store(&countdown, 0);
-	counts_ours = false;
-	return err;
-}
 
 static const char *const specs[] = { "vol=a," PLAIN, "other=b,ro,users=me", NULL };
 
@@ -136,15 +34,14 @@ static void starting(void **state)
 
 	(void)state;
 	do {
-		atomic_store(&failed, false);
-		fail_start = ++n;
+		nomem_server_at_start(++n);
 		err = block_rig_start(specs);
-		fail_start = 0;
-		assert_true(!err || atomic_load(&failed));
+		nomem_server_at_start(0);
+		assert_true(!err || nomem_server_failed());
 		if (err) /* it has let go of the files */
 			block_rig_retry();
 		block_rig_stop();
-	} while (atomic_load(&failed));
+	} while (nomem_server_failed());
 	print_message("%lu allocations\n", n - 1);
 	assert_true(n > 50);
 }
@@ -162,14 +59,13 @@ static void reloading(void **state)
 	block_connect(&c, 1, 0);
 	assert_int_equal(block_attach(&c, "vol", "me", 0, NULL), BLOCK_OK);
 	do {
-		atomic_store(&failed, false);
-		fail_start = ++n;
+		nomem_server_at_start(++n);
 		err = block_rig_reload(specs, why, sizeof(why));
-		fail_start = 0;
-		assert_true(!err || (atomic_load(&failed) && why[0]));
+		nomem_server_at_start(0);
+		assert_true(!err || (nomem_server_failed() && why[0]));
 		assert_int_equal(block_read(&c, 0, mem, 512), BLOCK_OK);
 		assert_int_equal(block_rig_reload((const char *const[]){ "vol=a," PLAIN, NULL }, why, sizeof(why)), 0);
-	} while (atomic_load(&failed));
+	} while (nomem_server_failed());
 	print_message("%lu allocations\n", n - 1);
 	assert_true(n > 10);
 	block_close(&c);
@@ -264,14 +160,13 @@ static void serving(const char *url)
 	block_rig_url = url;
 	block_rig_timeout_ms = 50; /* of calls that are dropped */
 	do {
-		atomic_store(&failed, false);
 		assert_int_equal(block_rig_start(url ? tcp : specs), 0);
-		atomic_store(&countdown, ++n);
+		nomem_server_serving(++n);
 		everything();
-		atomic_store(&countdown, 0);
+		nomem_server_serving(0);
 		everything();
 		block_rig_stop();
-	} while (atomic_load(&failed));
+	} while (nomem_server_failed());
 	block_rig_timeout_ms = 0;
 	block_rig_url = NULL;
 	print_message("%lu allocations\n", n - 1);
@@ -297,7 +192,7 @@ int main(void)
 		cmocka_unit_test(serving_tcp),
 	};
 
-	is_ours = true;
+	nomem_server_init();
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7 + i / 509);
 	return cmocka_run_group_tests_name("block server nomem", tests, NULL, NULL);

@@ -22,50 +22,19 @@
 #include "base/util.h"
 #include "leat_count.h"
 #include "leat_flow.h"
+#include "nomem.h"
 
 LOG_DEFINE("test_cancel_nomem");
 
 #define MANY 24u
 #define BYTES ((size_t)64 << 10)
 
-static _Thread_local unsigned long countdown; /* 0: nothing fails */
-static _Thread_local bool failed;
-
-static bool fails(void)
-{
-	if (!countdown || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
 void *__real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
 void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t m)
-{
-	return fails() ? NULL : __real_calloc(n, m);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
 
 void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
 {
-	if (!fails())
+	if (!nomem_fails(0))
 		return __real_mmap(at, n, prot, flags, fd, off);
 	errno = ENOMEM;
 	return MAP_FAILED;
@@ -100,7 +69,7 @@ static int make_session(const char *url)
 		rc = leat_session_mount(s, url, NULL, &a);
 	if (!rc)
 		rc = leat_session_mount(s, url, NULL, &b);
-	countdown = 0;
+	nomem_countdown = 0;
 	leat_umount(a);
 	leat_umount(b);
 	assert_int_equal(leat_session_free(s), 0);
@@ -133,7 +102,7 @@ static void start_all(void)
 		counts[i] = (struct count){ 0 };
 		rc = start(i, &st);
 		refused[i] = rc != 0;
-		if (rc && !(failed && rc == -ENOMEM))
+		if (rc && !(nomem_failed && rc == -ENOMEM))
 			fail_msg("operation %u: %d", i, rc);
 	}
 }
@@ -143,7 +112,7 @@ static void check_all(void)
 	for (unsigned i = 0; i < MANY; i++) {
 		assert_int_equal(counts[i].fn, !refused[i]);
 		assert_int_equal(counts[i].free, 1);
-		if (counts[i].result < 0 && counts[i].result != -ECANCELED && counts[i].result != -EINPROGRESS && !failed)
+		if (counts[i].result < 0 && counts[i].result != -ECANCELED && counts[i].result != -EINPROGRESS && !nomem_failed)
 			fail_msg("operation %u: %lld", i, (long long)counts[i].result);
 	}
 }
@@ -159,7 +128,7 @@ static int cancel_some(const char *url)
 	for (unsigned i = 0; i < MANY; i++)
 		while (!counts[i].free)
 			assert_true(leat_poll(session, 1000) >= 0);
-	countdown = 0;
+	nomem_countdown = 0;
 	check_all();
 	return 0;
 }
@@ -170,18 +139,18 @@ static int end_mount(const char *url)
 	struct leat_file *g;
 	int rc;
 
-	if (countdown) {
-		unsigned long n = countdown;
+	if (nomem_countdown) {
+		unsigned long n = nomem_countdown;
 
-		countdown = 0;
+		nomem_countdown = 0;
 		assert_int_equal(leat_pwrite(f, mem, BYTES, 0), BYTES);
 		assert_int_equal(leat_open(m, "f", O_RDONLY, 0, &g), 0);
-		countdown = n;
+		nomem_countdown = n;
 	}
 	start_all();
 	rc = leat_umount_within(m, 0);
-	countdown = 0;
-	assert_true(rc == 0 || rc == -ETIMEDOUT || (failed && rc == -ENOMEM));
+	nomem_countdown = 0;
+	assert_true(rc == 0 || rc == -ETIMEDOUT || (nomem_failed && rc == -ENOMEM));
 	check_all();
 	m = mount_in(session, url);
 	assert_int_equal(leat_open(m, "f", O_RDWR, 0, &f), 0);
@@ -191,15 +160,15 @@ static int end_mount(const char *url)
 /* The same without operations in flight: its files are closed in time. */
 static int end_idle(const char *url)
 {
-	unsigned long n = countdown;
+	unsigned long n = nomem_countdown;
 	int rc;
 
-	countdown = 0;
+	nomem_countdown = 0;
 	assert_int_equal(leat_pwrite(f, mem, BYTES, 0), BYTES);
-	countdown = n;
+	nomem_countdown = n;
 	rc = leat_umount_within(m, -1);
-	countdown = 0;
-	assert_true(rc == 0 || (failed && rc == -ENOMEM));
+	nomem_countdown = 0;
+	assert_true(rc == 0 || (nomem_failed && rc == -ENOMEM));
 	m = mount_in(session, url);
 	assert_int_equal(leat_open(m, "f", O_RDWR, 0, &f), 0);
 	return 0;
@@ -215,14 +184,14 @@ static unsigned until_nothing_fails(const char *name, int (*fn)(const char *url)
 	do {
 		int rc;
 
-		failed = false;
-		countdown = ++n;
+		nomem_failed = false;
+		nomem_countdown = ++n;
 		rc = fn(url);
-		countdown = 0;
-		if (rc && !failed)
+		nomem_countdown = 0;
+		if (rc && !nomem_failed)
 			fail_msg("%s, allocation %lu: %d", name, n, rc);
 		assert_in_range(n, 1, 2000);
-	} while (failed);
+	} while (nomem_failed);
 	print_message("%s: %lu allocations\n", name, n - 1);
 	return (unsigned)(n - 1);
 }

@@ -18,52 +18,13 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "nomem.h"
 #include "volume_rig.h"
 
 LOG_DEFINE("test_leat_stripes_nomem");
 
 #define UNIT 65536u
 #define BYTES (6 * UNIT)
-
-static _Thread_local unsigned long countdown; /* 0: nothing fails */
-static _Thread_local bool failed;
-
-static bool fails(void)
-{
-	if (!countdown || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
-char *__wrap_strdup(const char *s);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t m)
-{
-	return fails() ? NULL : __real_calloc(n, m);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
-
-char *__wrap_strdup(const char *s)
-{
-	return fails() ? NULL : __real_strdup(s);
-}
 
 static uint8_t data[BYTES], to[BYTES];
 static struct leat *m;
@@ -101,7 +62,7 @@ static int do_write(void)
 	if (!rc)
 		rc = leat_fsync(f);
 	if (rc) {
-		countdown = 0;
+		nomem_countdown = 0;
 		/* what could not be noted counts as lost, until the file is closed */
 		rc2 = leat_close(f);
 		assert_true(!rc2 || rc2 == -EIO);
@@ -140,17 +101,17 @@ static bool try_with(int (*fn)(void), unsigned long nth)
 	int rc;
 
 	m = volume_rig_mount(NULL);
-	failed = false;
-	countdown = nth;
+	nomem_failed = false;
+	nomem_countdown = nth;
 	rc = fn();
-	countdown = 0;
-	if (rc && (rc != -ENOMEM || !failed))
+	nomem_countdown = 0;
+	if (rc && (rc != -ENOMEM || !nomem_failed))
 		fail_msg("allocation %lu: %s: %s", nth, strerror(-rc), leat_error(m));
 	rc = fn();
 	if (rc)
 		fail_msg("after allocation %lu: %s: %s", nth, strerror(-rc), leat_error(m));
 	leat_umount(m);
-	return failed;
+	return nomem_failed;
 }
 
 static void each_allocation(bool tcp)

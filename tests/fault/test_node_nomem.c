@@ -22,48 +22,9 @@
 #include "base/log.h"
 #include "leat_admin.h"
 #include "leat_flow.h"
+#include "nomem.h"
 
 LOG_DEFINE("test_node_nomem");
-
-static _Thread_local unsigned long countdown; /* 0: nothing fails */
-static _Thread_local bool failed;
-
-static bool fails(void)
-{
-	if (!countdown || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
-char *__wrap_strdup(const char *s);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t m)
-{
-	return fails() ? NULL : __real_calloc(n, m);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
-
-char *__wrap_strdup(const char *s)
-{
-	return fails() ? NULL : __real_strdup(s);
-}
 
 static struct leat_flow flow;
 static struct leat *m;
@@ -239,7 +200,7 @@ static int64_t do_pages(struct got *g)
 /* Closes the file without a failure: it would be left open. */
 static int64_t end_file(struct leat_file *f, int64_t rc)
 {
-	countdown = 0;
+	nomem_countdown = 0;
 	assert_int_equal(leat_close(f), 0);
 	return rc;
 }
@@ -296,7 +257,7 @@ static int64_t do_session(struct got *g)
 	leat_umount(own);
 	if (mem)
 		leat_buf_free(s, mem);
-	countdown = 0;
+	nomem_countdown = 0;
 	assert_int_equal(leat_session_free(s), 0);
 	leat_opts_destroy(o);
 	return rc;
@@ -342,7 +303,7 @@ static void release(const struct got *g)
 /* The decoders of lists allocate, and cannot tell why they failed. */
 static bool is_expected(int64_t rc, int64_t (*fn)(struct got *))
 {
-	return !rc || (failed && (rc == -ENOMEM || (rc == -EBADMSG && (fn == do_opendir || fn == do_admin || fn == do_pages))));
+	return !rc || (nomem_failed && (rc == -ENOMEM || (rc == -EBADMSG && (fn == do_opendir || fn == do_admin || fn == do_pages))));
 }
 
 /* Return: number of failures */
@@ -355,15 +316,15 @@ static unsigned long until_nothing_fails(const char *name, int64_t (*fn)(struct 
 		int64_t rc;
 
 		prepare();
-		failed = false;
-		countdown = ++n;
+		nomem_failed = false;
+		nomem_countdown = ++n;
 		rc = fn(&g);
-		countdown = 0;
+		nomem_countdown = 0;
 		if (!is_expected(rc, fn) || (rc && (g.node || g.file || g.dir)))
 			fail_msg("%s, allocation %lu: %lld", name, n, (long long)rc);
 		release(&g);
 		assert_in_range(n, 1, 500);
-	} while (failed);
+	} while (nomem_failed);
 	return n - 1;
 }
 

@@ -21,43 +21,11 @@
 
 #include "base/util.h"
 #include "base/wire.h"
-#include "local_int.h"
 #include "lab.h"
+#include "local_int.h"
+#include "nomem.h"
 #include "rpcrdma.h"
 #include "wire_svc.h"
-
-static unsigned long countdown; /* 0: nothing fails */
-static bool failed;
-
-static bool fails(void)
-{
-	if (!countdown || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t m)
-{
-	return fails() ? NULL : __real_calloc(n, m);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
 
 void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
@@ -68,7 +36,7 @@ static unsigned long mappings, registrations; /* that failed */
 
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
-	if (!fails())
+	if (!nomem_fails(0))
 		return __real_mmap(addr, len, prot, flags, fd, off);
 	mappings++;
 	errno = ENOMEM;
@@ -77,7 +45,7 @@ void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 
 int __wrap_rr_local_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret)
 {
-	if (!fails())
+	if (!nomem_fails(0))
 		return __real_rr_local_mr_reg(pd, attr, ret);
 	registrations++;
 	return -ENOMEM;
@@ -417,7 +385,7 @@ static void everything(const char *url, const struct rpcrdma_svc_attr *svc,
 	} while (ended < ASKS);
 	for (int i = 0; i < ASKS; i++)
 		check(&asks[i], attr.lab ? attr.lab->modes : 0);
-	if (attr.lab && attr.lab->modes && !failed) {
+	if (attr.lab && attr.lab->modes && !nomem_failed) {
 		struct rpcrdma_stats s;
 
 		rpcrdma_domain_stats(d, &s);
@@ -434,12 +402,12 @@ static void until_nothing_fails(const char *url, const struct rpcrdma_svc_attr *
 	for (size_t i = 0; i < sizeof(out); i++)
 		out[i] = wire_byte(i);
 	do {
-		failed = false;
-		countdown = ++n;
+		nomem_failed = false;
+		nomem_countdown = ++n;
 		everything(url, svc, registration);
-		countdown = 0;
+		nomem_countdown = 0;
 		assert_in_range(n, 1, 5000);
-	} while (failed);
+	} while (nomem_failed);
 	print_message("%lu allocations, mappings and registrations, each failed once\n", n - 1);
 	assert_in_range(n, 10, 5000);
 }

@@ -14,40 +14,8 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "nomem.h"
 #include "prog_rig.h"
-
-static unsigned long countdown; /* 0: nothing fails */
-static bool failed;
-
-static bool fails(void)
-{
-	if (!countdown || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t m)
-{
-	return fails() ? NULL : __real_calloc(n, m);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
 
 static void creation(void **state)
 {
@@ -55,21 +23,21 @@ static void creation(void **state)
 	const struct rpcrdma_service_attr attr = { .progs = pr_progs, .nprogs = 2 };
 
 	(void)state;
-	failed = true;
-	for (unsigned long n = 1; failed; n++) {
+	nomem_failed = true;
+	for (unsigned long n = 1; nomem_failed; n++) {
 		struct rpcrdma_service *s = NULL;
 		struct rpcrdma_engine *e = NULL;
 		int rc;
 
-		failed = false;
-		countdown = n;
+		nomem_failed = false;
+		nomem_countdown = n;
 		rc = rpcrdma_engine_create(NULL, NULL, &e);
 		if (!rc)
 			rc = rpcrdma_service_create(e, &attr, &s);
 		if (!rc)
 			rc = rpcrdma_service_listen(s, &addr, NULL);
-		countdown = 0;
-		assert_int_equal(rc, failed ? -ENOMEM : 0);
+		nomem_countdown = 0;
+		assert_int_equal(rc, nomem_failed ? -ENOMEM : 0);
 		assert_int_equal(rpcrdma_service_destroy(s), 0);
 		rpcrdma_engine_destroy(e);
 	}
@@ -89,28 +57,28 @@ static void open_hasty(enum rpcrdma_transport t)
 /* Each call ends once, with the right data or an error. */
 static void one_call(uint32_t proc, uint32_t args, uint32_t room)
 {
-	unsigned long left = countdown;
+	unsigned long left = nomem_countdown;
 	struct pr_call c;
 	int rc;
 
-	countdown = 0;
+	nomem_countdown = 0;
 	pr_init(&rig, &c, proc, args, room);
 	c.args.count = room;
 	c.call.deadline_ms = 20000;
-	countdown = left;
+	nomem_countdown = left;
 	rc = rpcrdma_clnt_call(rig.clnt, &c.call);
 	if (!rc)
 		rc = pr_until(&rig, &c);
-	left = countdown;
-	countdown = 0;
-	assert_true(!rc || failed);
+	left = nomem_countdown;
+	nomem_countdown = 0;
+	assert_true(!rc || nomem_failed);
 	if (!rc && room) {
 		assert_int_equal(c.call.payload_bytes, room);
 		for (uint32_t i = 0; i < room; i++)
 			assert_int_equal(((uint8_t *)c.sink.iov_base)[i], (uint8_t)(pr_byte(i) + (proc == PR_BOTH)));
 	}
 	pr_fini(&c);
-	countdown = left;
+	nomem_countdown = left;
 }
 
 static void calls(void **state)
@@ -119,17 +87,17 @@ static void calls(void **state)
 
 	(void)state;
 	for (size_t t = 0; t < 2; t++) {
-		failed = true;
-		for (unsigned long n = 1; failed; n++) {
-			failed = false;
+		nomem_failed = true;
+		for (unsigned long n = 1; nomem_failed; n++) {
+			nomem_failed = false;
 			open_hasty(transports[t]);
-			countdown = n;
+			nomem_countdown = n;
 			one_call(PR_SUM, 100, 0);
 			one_call(PR_SUM, 100000, 0);
 			one_call(PR_BOTH, 70000, 70000);
 			one_call(PR_FILL, 0, 5000);
 			one_call(PR_ECHO, 0, 0);
-			countdown = 0;
+			nomem_countdown = 0;
 			pr_close(&rig);
 		}
 	}
@@ -142,7 +110,7 @@ static void waiting_call(void **state)
 	(void)state;
 	pr_open(&rig, RPCRDMA_TCP, NULL, NULL, NULL);
 	pr_init(&rig, &c, PR_SUM, 100, 0);
-	countdown = 1;
+	nomem_countdown = 1;
 	assert_int_equal(rpcrdma_clnt_call_wait(rig.clnt, &c.call), -ENOMEM);
 	assert_non_null(c.call.why);
 	assert_null(strstr(c.call.why, "callback")); /* that is another error */

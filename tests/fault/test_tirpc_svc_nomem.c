@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "nomem.h"
 #include "rpcrdma.h"
 #include "rpcrdma_tirpc.h"
 #include "tirpc_rig.h"
@@ -22,46 +23,6 @@
 enum { ITEM = RIG_OWN, LATER };
 
 #define ITEM_BYTES 20000u
-
-static unsigned long countdown; /* 0: nothing fails */
-static bool failed;
-
-static bool fails(void)
-{
-	if (!countdown || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
-char *__wrap_strdup(const char *s);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t m)
-{
-	return fails() ? NULL : __real_calloc(n, m);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
-
-char *__wrap_strdup(const char *s)
-{
-	return fails() ? NULL : __real_strdup(s);
-}
 
 /* ---- the service, in the thread of the test ---- */
 
@@ -106,18 +67,18 @@ static const struct rpcrdma_tirpc_attr attr = { .bulk = rows, .nbulk = 1 };
 static void creation(void **state)
 {
 	(void)state;
-	failed = true;
-	for (unsigned long n = 1; failed; n++) {
+	nomem_failed = true;
+	for (unsigned long n = 1; nomem_failed; n++) {
 		char url[64], text[64];
 		int rc;
 
 		snprintf(url, sizeof(url), "tcp://127.0.0.%lu", n);
-		failed = false;
-		countdown = n;
+		nomem_failed = false;
+		nomem_countdown = n;
 		rc = rpcrdma_svc_create(dispatch, RIG_PROG, RIG_VERS, url, &attr);
-		countdown = 0;
+		nomem_countdown = 0;
 		/* for rpcbind alone it needs no memory */
-		assert_true(rc == 0 || (failed && rc == -ENOMEM));
+		assert_true(rc == 0 || (nomem_failed && rc == -ENOMEM));
 		assert_int_equal(rpcrdma_svc_url(url, text, sizeof(text)) < 0, rc != 0);
 	}
 }
@@ -153,7 +114,7 @@ static void one_call(struct rig_clnt *c, struct rpcrdma_call *call)
 		run_loop();
 		(void)rpcrdma_engine_poll(c->engine);
 	}
-	assert_true((!rc && !done_err) || failed);
+	assert_true((!rc && !done_err) || nomem_failed);
 }
 
 static void call_item(struct rig_clnt *c, uint32_t proc)
@@ -196,23 +157,23 @@ static void calls(void **state)
 
 		assert_int_equal(rpcrdma_svc_create(dispatch, RIG_PROG, RIG_VERS, at, &attr), 0);
 		assert_true(rpcrdma_svc_url(at, url, sizeof(url)) > 0);
-		failed = true;
-		for (unsigned long n = 1; failed; n++) {
+		nomem_failed = true;
+		for (unsigned long n = 1; nomem_failed; n++) {
 			struct rpcrdma_clnt_attr ca = { .size = sizeof(ca), .timeout_ms = 30 };
 			struct rig_clnt c;
 
 			assert_int_equal(rpcrdma_addr_parse(url, &ca.addr), 0);
 			assert_int_equal(rpcrdma_engine_create(NULL, NULL, &c.engine), 0);
 			assert_int_equal(rpcrdma_clnt_open(c.engine, &ca, &c.clnt), 0);
-			failed = false;
-			countdown = n;
+			nomem_failed = false;
+			nomem_countdown = n;
 			one_call(&c, &(struct rpcrdma_call){ 0 });
 			call_echo(&c, 100);
 			call_echo(&c, 10000);
 			if (i == 1)
 				call_item(&c, ITEM);
 			call_item(&c, LATER);
-			countdown = 0;
+			nomem_countdown = 0;
 			rig_clnt_close(&c);
 			run_loop();
 		}

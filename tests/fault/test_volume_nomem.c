@@ -19,48 +19,9 @@
 
 #include "conf.h"
 #include "nfs_peer.h"
+#include "nomem.h"
 #include "server.h"
 #include "volumes.h"
-
-static _Thread_local unsigned long countdown; /* of allocations of this thread; 0: nothing fails */
-static bool failed;
-
-static bool fails(void)
-{
-	if (!countdown || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
-char *__wrap_strdup(const char *s);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t m)
-{
-	return fails() ? NULL : __real_calloc(n, m);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
-
-char *__wrap_strdup(const char *s)
-{
-	return fails() ? NULL : __real_strdup(s);
-}
 
 /* ---- starting and reloading ---- */
 
@@ -75,12 +36,12 @@ int __wrap_server_start(const struct conf *conf, struct server **ret)
 	int err;
 
 	for (tries = 1;; tries++) {
-		failed = false;
-		countdown = all_starts ? tries : 0;
+		nomem_failed = false;
+		nomem_countdown = all_starts ? tries : 0;
 		err = __real_server_start(conf, ret);
-		countdown = 0;
-		assert_true(!err || failed);
-		if (!failed)
+		nomem_countdown = 0;
+		assert_true(!err || nomem_failed);
+		if (!nomem_failed)
 			return err;
 		if (!err) /* what failed was not needed */
 			assert_int_equal(server_stop(*ret, 20000), 0);
@@ -96,10 +57,10 @@ int __wrap_server_reload(struct server *s, const struct conf *conf, char *why, s
 {
 	int err;
 
-	failed = false;
-	countdown = fail_reload;
+	nomem_failed = false;
+	nomem_countdown = fail_reload;
 	err = __real_server_reload(s, conf, why, why_bytes);
-	countdown = 0;
+	nomem_countdown = 0;
 	return err;
 }
 
@@ -177,10 +138,10 @@ static void reloading(void **state)
 		fail_reload++;
 		why[0] = '\0';
 		err = nfs_peer_reload(&peer, why, sizeof(why));
-		assert_true(!err || (failed && why[0]));
+		assert_true(!err || (nomem_failed && why[0]));
 		now += !err;
 		assert_int_equal(version(), now);
-	} while (failed);
+	} while (nomem_failed);
 	print_message("%lu allocations\n", fail_reload - 1);
 	assert_true(fail_reload > 10);
 	nfs_peer_destroy(&peer);

@@ -7,10 +7,8 @@
  * Once a test has made it stop, no change of its has an effect, and no command is sent. The next manager finds what is there
  * then. After pending work has ended, the file is the old or the new one, and no object is left of a file that is gone.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,18 +127,9 @@ int __wrap_leat_volume_object_remove(struct leat *m, const struct leat_volume_co
 static struct leat *m;
 static uint8_t data[BYTES], mem[BYTES];
 
-static struct leat_file *open_file(struct leat *from, const char *name, int flags)
-{
-	struct leat_file *f;
-
-	if (leat_open(from, name, flags, 0644, &f))
-		fail_msg("%s: %s", name, leat_error(from));
-	return f;
-}
-
 static void write_file(const char *name)
 {
-	struct leat_file *f = open_file(m, name, O_RDWR | O_CREAT);
+	struct leat_file *f = volume_rig_open(m, name, O_RDWR | O_CREAT);
 
 	assert_int_equal(leat_pwrite(f, data, BYTES, 0), BYTES);
 	assert_int_equal(leat_close(f), 0);
@@ -171,48 +160,12 @@ static int64_t good_bytes(struct leat *from, const char *name)
 	return (int64_t)good;
 }
 
-static unsigned count_pending(void)
-{
-	DIR *d = opendir(tmp_dir_path(&volume_rig.dir, "m/pending"));
-	unsigned n = 0;
-
-	assert_non_null(d);
-	for (const struct dirent *e; (e = readdir(d)) != NULL;)
-		n += e->d_name[0] != '.';
-	closedir(d);
-	return n;
-}
-
-static void wait_for_pending(void)
-{
-	uint64_t until = clock_now_ns() + 20 * NS_PER_S;
-
-	while (count_pending() && clock_now_ns() < until)
-		(void)poll(NULL, 0, 1);
-	assert_int_equal(count_pending(), 0);
-}
-
 static uint64_t object_bytes(void)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < VOLUME_RIG_SERVERS * 256; i++) {
-		char path[300];
-		DIR *d;
-
-		(void)snprintf(path, sizeof(path), "%s/s%u/objects/%02x", volume_rig.dir.path, i / 256 + 1, i % 256);
-		d = opendir(path); /* made with its first object */
-		for (const struct dirent *e; d && (e = readdir(d)) != NULL;) {
-			struct stat st;
-
-			if (e->d_name[0] == '.')
-				continue;
-			assert_int_equal(fstatat(dirfd(d), e->d_name, &st, 0), 0);
-			bytes += (uint64_t)st.st_size;
-		}
-		if (d)
-			closedir(d);
-	}
+	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
+		bytes += volume_rig_objects(i, NULL);
 	return bytes;
 }
 
@@ -229,13 +182,13 @@ static bool crash(void (*act)(void), unsigned long n)
 	arm(false, 0);
 	has_stopped = stopped;
 	volume_rig_start_manager();
-	wait_for_pending();
+	volume_rig_settle();
 	return has_stopped;
 }
 
 static void act_cut(void)
 {
-	struct leat_file *f = open_file(m, "f", O_RDWR);
+	struct leat_file *f = volume_rig_open(m, "f", O_RDWR);
 
 	(void)leat_ftruncate(f, CUT); /* it may fail, or not */
 	(void)leat_close(f);
@@ -255,7 +208,7 @@ static void remove_all(void)
 {
 	(void)leat_unlink(m, "f");
 	(void)leat_unlink(m, "new");
-	wait_for_pending();
+	volume_rig_settle();
 	assert_int_equal(object_bytes(), 0);
 }
 

@@ -3,16 +3,13 @@
  *
  * test_volume_cuts.c - files of a striped volume are cut, removed and replaced, also while a stripe server is away
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -47,18 +44,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct leat_file *open_file(struct leat *from, const char *name, int flags)
-{
-	struct leat_file *f;
-
-	if (leat_open(from, name, flags, 0644, &f))
-		fail_msg("%s: %s", name, leat_error(from));
-	return f;
-}
-
 static void write_file(const char *name)
 {
-	struct leat_file *f = open_file(m, name, O_RDWR | O_CREAT);
+	struct leat_file *f = volume_rig_open(m, name, O_RDWR | O_CREAT);
 
 	assert_int_equal(leat_pwrite(f, data, BYTES, 0), BYTES);
 	assert_int_equal(leat_close(f), 0);
@@ -66,7 +54,7 @@ static void write_file(const char *name)
 
 static void cut(const char *name, uint64_t bytes)
 {
-	struct leat_file *f = open_file(m, name, O_RDWR);
+	struct leat_file *f = volume_rig_open(m, name, O_RDWR);
 
 	if (leat_ftruncate(f, bytes))
 		fail_msg("%s", leat_error(m));
@@ -77,7 +65,7 @@ static void cut(const char *name, uint64_t bytes)
 static void check_file(const char *name, size_t good)
 {
 	struct leat *other = volume_rig_mount(NULL);
-	struct leat_file *f = open_file(other, name, O_RDONLY);
+	struct leat_file *f = volume_rig_open(other, name, O_RDONLY);
 
 	memset(mem, 0xee, BYTES);
 	assert_int_equal(leat_pread(f, mem, BYTES, 0), BYTES);
@@ -87,55 +75,6 @@ static void check_file(const char *name, size_t good)
 			fail_msg("%s: byte %zu is %02x", name, i, mem[i]);
 	assert_int_equal(leat_close(f), 0);
 	leat_umount(other);
-}
-
-static unsigned count_pending(void)
-{
-	DIR *d = opendir(tmp_dir_path(&volume_rig.dir, "m/pending"));
-	unsigned n = 0;
-
-	assert_non_null(d);
-	for (const struct dirent *e; (e = readdir(d)) != NULL;)
-		n += e->d_name[0] != '.';
-	closedir(d);
-	return n;
-}
-
-/* What is asynchronous ends some time. */
-static void wait_for_pending(void)
-{
-	uint64_t until = clock_now_ns() + 20 * NS_PER_S;
-
-	while (count_pending() && clock_now_ns() < until)
-		(void)poll(NULL, 0, 1);
-	assert_int_equal(count_pending(), 0);
-}
-
-/* Bytes in the objects of server @i, and how many objects it has, tombstones too */
-static uint64_t count_objects(unsigned i, unsigned *ret_n)
-{
-	uint64_t bytes = 0;
-
-	*ret_n = 0;
-	for (unsigned fan = 0; fan < 256; fan++) {
-		char path[300];
-		DIR *d;
-
-		(void)snprintf(path, sizeof(path), "%s/s%u/objects/%02x", volume_rig.dir.path, i + 1, fan);
-		d = opendir(path); /* made with its first object */
-		for (const struct dirent *e; d && (e = readdir(d)) != NULL;) {
-			struct stat st;
-
-			if (e->d_name[0] == '.')
-				continue;
-			assert_int_equal(fstatat(dirfd(d), e->d_name, &st, 0), 0);
-			bytes += (uint64_t)st.st_size;
-			(*ret_n)++;
-		}
-		if (d)
-			closedir(d);
-	}
-	return bytes;
 }
 
 static uint64_t epoch_of(const char *name)
@@ -162,7 +101,7 @@ static void shrinks_and_grows(void **state)
 		(void)snprintf(name, sizeof(name), "f%u", i);
 		write_file(name);
 		cut(name, ends[i]);
-		assert_int_equal(count_pending(), 0);
+		assert_int_equal(volume_rig_pending(), 0);
 		assert_int_equal(epoch_of(name), 2);
 		cut(name, BYTES); /* it grows */
 		assert_int_equal(epoch_of(name), 2);
@@ -182,9 +121,9 @@ static void others_go_on(void **state)
 
 	(void)state;
 	write_file("f");
-	f = open_file(other, "f", O_RDWR);
+	f = volume_rig_open(other, "f", O_RDWR);
 	assert_int_equal(leat_pread(f, mem, BYTES, 0), BYTES);
-	mine = open_file(m, "f", O_WRONLY | O_TRUNC);
+	mine = volume_rig_open(m, "f", O_WRONLY | O_TRUNC);
 	assert_int_equal(leat_close(mine), 0);
 	assert_int_equal(leat_pwrite(f, data, 1000, 300000), 1000);
 	assert_int_equal(leat_fsync(f), 0);
@@ -192,7 +131,7 @@ static void others_go_on(void **state)
 	leat_umount(other);
 	cut("f", BYTES);
 	other = volume_rig_mount(NULL);
-	f = open_file(other, "f", O_RDONLY);
+	f = volume_rig_open(other, "f", O_RDONLY);
 	assert_int_equal(leat_pread(f, mem, BYTES, 0), BYTES);
 	assert_memory_equal(mem + 300000, data, 1000);
 	memset(mem + 300000, 0, 1000);
@@ -209,9 +148,9 @@ static void unlink_leaves_tombstones(void **state)
 	(void)state;
 	write_file("f");
 	assert_int_equal(leat_unlink(m, "f"), 0);
-	wait_for_pending();
+	volume_rig_settle();
 	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++) {
-		assert_int_equal(count_objects(i, &n), 0);
+		assert_int_equal(volume_rig_objects(i, &n), 0);
 		assert_int_equal(n, 1);
 	}
 }
@@ -224,11 +163,11 @@ static void hard_links(void **state)
 	write_file("f");
 	assert_int_equal(leat_link(m, "f", "g"), 0);
 	assert_int_equal(leat_unlink(m, "f"), 0);
-	wait_for_pending();
+	volume_rig_settle();
 	check_file("g", BYTES);
 	assert_int_equal(leat_unlink(m, "g"), 0);
-	wait_for_pending();
-	assert_int_equal(count_objects(0, &n), 0);
+	volume_rig_settle();
+	assert_int_equal(volume_rig_objects(0, &n), 0);
 }
 
 static void replaces(void **state)
@@ -240,12 +179,12 @@ static void replaces(void **state)
 	cut("old", 10);
 	write_file("new");
 	assert_int_equal(leat_rename(m, "new", "old"), 0);
-	wait_for_pending();
+	volume_rig_settle();
 	check_file("old", BYTES);
-	assert_int_equal(count_objects(3, &n), BYTES / 4);
+	assert_int_equal(volume_rig_objects(3, &n), BYTES / 4);
 	assert_int_equal(n, 2);
 	assert_int_equal(leat_rename(m, "old", "old"), 0);
-	wait_for_pending();
+	volume_rig_settle();
 	check_file("old", BYTES);
 }
 
@@ -257,10 +196,10 @@ static void server_is_away(void **state)
 	write_file("g");
 	volume_rig_end_server(2);
 	cut("f", 100000);
-	assert_int_equal(count_pending(), 1);
+	assert_int_equal(volume_rig_pending(), 1);
 	assert_int_equal(leat_unlink(m, "g"), 0);
 	volume_rig_start_server(2);
-	wait_for_pending();
+	volume_rig_settle();
 	cut("f", BYTES);
 	check_file("f", 100000);
 }
@@ -277,11 +216,11 @@ static void manager_restarts(void **state)
 	cut("f", 0);
 	assert_int_equal(leat_unlink(m, "g"), 0);
 	volume_rig_end_manager();
-	assert_int_equal(count_pending(), 2);
+	assert_int_equal(volume_rig_pending(), 2);
 	volume_rig_start_server(1);
 	volume_rig_start_manager();
-	wait_for_pending();
-	assert_int_equal(count_objects(1, &n), 0);
+	volume_rig_settle();
+	assert_int_equal(volume_rig_objects(1, &n), 0);
 	cut("f", BYTES);
 	check_file("f", 0);
 }
@@ -305,15 +244,15 @@ static void newer_term(void **state)
 	assert_int_equal(leat_mount(volume_rig.server_url[0], o, &server), 0);
 	c.key = key;
 	assert_int_equal(leat_volume_object_stat(server, &c, NULL, NULL), 0);
-	f = open_file(m, "g", O_RDWR);
+	f = volume_rig_open(m, "g", O_RDWR);
 	assert_int_equal(leat_ftruncate(f, 10), -EIO);
 	assert_int_equal(leat_close(f), 0);
 	assert_int_equal(leat_unlink(m, "f"), -EIO);
 	volume_rig_end_manager();
 	volume_rig_start_manager(); /* which takes a newer one */
-	wait_for_pending();
+	volume_rig_settle();
 	assert_int_equal(leat_unlink(m, "f"), 0);
-	wait_for_pending();
+	volume_rig_settle();
 	leat_umount(server);
 	leat_volume_key_free(key);
 	leat_opts_destroy(o);

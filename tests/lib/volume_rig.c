@@ -8,6 +8,9 @@
  * Threads:   The servers have their own; these functions belong to the test's.
  * Errors:    Asserted with cmocka.
  */
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "conf.h"
 #include "server.h"
@@ -197,4 +201,73 @@ struct leat *volume_rig_mount(const char *options)
 	if (leat_mount(url, NULL, &m))
 		fail_msg("%s", leat_error(NULL));
 	return m;
+}
+
+/* ---- what is there -------------------------------------------------------------------------- */
+
+struct leat_file *volume_rig_open(struct leat *m, const char *name, int flags)
+{
+	struct leat_file *f;
+
+	if (leat_open(m, name, flags, 0644, &f))
+		fail_msg("%s: %s", name, leat_error(m));
+	return f;
+}
+
+/* Adds up the files of a directory, which need not exist. Return: how many */
+static unsigned add_files(const char *path, uint64_t *bytes)
+{
+	DIR *d = opendir(path);
+	const struct dirent *e;
+	struct stat st;
+	unsigned n = 0;
+
+	while (d && (e = readdir(d)) != NULL) {
+		if (e->d_name[0] == '.')
+			continue;
+		assert_int_equal(fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW), 0);
+		*bytes += (uint64_t)st.st_size;
+		n++;
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+unsigned volume_rig_pending(void)
+{
+	DIR *d = opendir(tmp_dir_path(&volume_rig.dir, "m/pending"));
+	unsigned n = 0;
+
+	assert_non_null(d);
+	for (const struct dirent *e; (e = readdir(d)) != NULL;)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+/* What is asynchronous ends some time. */
+void volume_rig_settle(void)
+{
+	uint64_t until = clock_now_ns() + 20 * NS_PER_S;
+
+	while (volume_rig_pending() && clock_now_ns() < until)
+		(void)poll(NULL, 0, 1);
+	assert_int_equal(volume_rig_pending(), 0);
+}
+
+uint64_t volume_rig_objects(unsigned i, unsigned *ret_n)
+{
+	uint64_t bytes = 0;
+	unsigned n = 0;
+
+	for (unsigned fan = 0; fan < 256; fan++) {
+		char path[300];
+
+		(void)snprintf(path, sizeof(path), "%s/s%u/objects/%02x", volume_rig.dir.path, i + 1, fan);
+		n += add_files(path, &bytes);
+	}
+	if (ret_n)
+		*ret_n = n;
+	return bytes;
 }

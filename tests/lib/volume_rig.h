@@ -49,4 +49,16 @@ void volume_rig_new_map(void);
 /** volume_rig_mount - mounts the volume; @options of the URL, or NULL */
 struct leat *volume_rig_mount(const char *options);
 
+/** volume_rig_open - opens a file of a mount; whatever fails is asserted */
+struct leat_file *volume_rig_open(struct leat *m, const char *name, int flags);
+
+/** volume_rig_pending - how many files the manager has in pending/; volume_rig_settle - waits until there are none */
+unsigned volume_rig_pending(void);
+void volume_rig_settle(void);
+
+/** volume_rig_objects - the bytes in the objects of stripe server @i
+ * @ret_n: how many there are, tombstones too; or NULL
+ */
+uint64_t volume_rig_objects(unsigned i, unsigned *ret_n);
+
 #endif
