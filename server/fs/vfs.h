@@ -167,12 +167,13 @@ int must_check vfs_remove(struct fh_set *s, const struct fh_obj *dir, const char
 			  const struct creds *cr, struct vfs_gone *ret);
 
 /** vfs_rename - renames an object; an earlier object of the new name is replaced
+ * @replaces: false: it is not. File systems that cannot tell replace it all the same
  * @ret: that object, if this was its last name; set when the rename is done, even if the sync then fails
  *
- * Return: 0; -EINVAL: "." or ".."; -EXDEV: directories of two exports; as vfs_lookup(), vfs_sync(); -errno.
+ * Return: 0; -EINVAL: "." or ".."; -EXDEV: directories of two exports; -EEXIST; as vfs_lookup(), vfs_sync(); -errno.
  */
 int must_check vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_name,
-			  const struct fh_obj *to, const char *to_name, const struct creds *cr,
+			  const struct fh_obj *to, const char *to_name, bool replaces, const struct creds *cr,
 			  struct vfs_gone *ret);
 
 /** vfs_link - adds a name to a file

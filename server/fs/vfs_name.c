@@ -429,9 +429,21 @@ static void begin_rename(struct dir_turn *t, const struct fh_obj *from, const ch
 	dir_watch_begin(t, steps, ARRAY_SIZE(steps));
 }
 
+static int rename_in(const struct fh_obj *from, const char *from_name, const struct fh_obj *to, const char *to_name,
+		     bool replaces)
+{
+	if (!replaces) {
+		if (!renameat2(from->fd, from_name, to->fd, to_name, RENAME_NOREPLACE))
+			return 0;
+		if (errno != EINVAL)
+			return -errno;
+	}
+	return renameat(from->fd, from_name, to->fd, to_name) ? -errno : 0;
+}
+
 /* The earlier object of the new name may lose its last name. */
 int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_name,
-	       const struct fh_obj *to, const char *to_name, const struct creds *cr,
+	       const struct fh_obj *to, const char *to_name, bool replaces, const struct creds *cr,
 	       struct vfs_gone *ret)
 {
 	struct fh_obj o = { .fd = -1 }, old = { .fd = -1 };
@@ -458,7 +470,7 @@ int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_nam
 	begin_rename(&turn, from, from_name, to, to_name, &o);
 	err = creds_assume(cr);
 	if (!err) {
-		err = renameat(from->fd, from_name, to->fd, to_name) ? -errno : 0;
+		err = rename_in(from, from_name, to, to_name, replaces);
 		creds_resume();
 	}
 	/* a rename between two names of one file changes nothing */

@@ -22,6 +22,8 @@
 #include "nfs3_volume.h"
 #include "volume_layout.h"
 
+#define RENAME_TRIES 16u /* of a name that others take meanwhile */
+
 _Static_assert(sizeof(MKDIR3res) == sizeof(CREATE3res) &&
 		       sizeof(SYMLINK3res) == sizeof(CREATE3res) &&
 		       sizeof(MKNOD3res) == sizeof(CREATE3res),
@@ -258,16 +260,17 @@ static void remove_name(struct req *r, bool is_dir)
 	const diropargs3 *what = &call->args.remove.object;
 	struct vfs_gone gone = { 0 };
 	struct dir_wcc wcc;
-	struct fh_obj dir, victim;
+	struct fh_obj dir;
+	struct nfs3_volume_names names = { .dir = &dir, .name = what->name };
 	int err;
 
 	call->res.status = nfs3_open_dir(r, &what->dir, &wcc, &dir);
 	if (call->res.status != NFS3_OK)
 		return;
-	err = nfs3_volume_unlink_begin(r, &dir, what->name, &victim);
+	err = nfs3_volume_names_begin(r, &names);
 	if (!err) {
 		err = vfs_remove(exports_of(call->exports)->fhs, &dir, what->name, is_dir, &r->creds, &gone);
-		nfs3_volume_unlink_end(&victim);
+		nfs3_volume_names_end(&names);
 	}
 	if (err)
 		call->res.status = nfs3_conv_status(r, err);
@@ -286,13 +289,35 @@ void nfs3_rmdir(struct req *r)
 	remove_name(r, true);
 }
 
+static int rename_names(struct req *r, struct nfs3_volume_names *n, struct vfs_gone *gone)
+{
+	bool has_manager = n->dir->exp->manager != NULL;
+	int err;
+
+	for (unsigned i = 0; i < RENAME_TRIES; i++) {
+		bool replaces;
+
+		err = nfs3_volume_names_begin(r, n);
+		if (err)
+			return err;
+		replaces = !has_manager || n->victim.fd >= 0;
+		err = vfs_rename(exports_of(nfs_call(r)->exports)->fhs, n->from, n->from_name, n->dir, n->name, replaces,
+				 &r->creds, gone);
+		nfs3_volume_names_end(n);
+		if (replaces || err != -EEXIST)
+			return err;
+	}
+	return -EAGAIN;
+}
+
 void nfs3_rename(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	const RENAME3args *a = &call->args.rename;
 	RENAME3resok *ok = &call->res.rename.RENAME3res_u.resok;
 	struct dir_wcc from_wcc, to_wcc;
-	struct fh_obj from, to = { .fd = -1 }, victim;
+	struct fh_obj from, to = { .fd = -1 };
+	struct nfs3_volume_names names = { .from = &from, .from_name = a->from.name, .dir = &to, .name = a->to.name };
 	struct vfs_gone gone = { 0 };
 	int err;
 
@@ -301,12 +326,7 @@ void nfs3_rename(struct req *r)
 		return;
 	call->res.status = nfs3_open_dir(r, &a->to.dir, &to_wcc, &to);
 	if (call->res.status == NFS3_OK) {
-		err = nfs3_volume_unlink_begin(r, &to, a->to.name, &victim);
-		if (!err) {
-			err = vfs_rename(exports_of(call->exports)->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
-					 &gone);
-			nfs3_volume_unlink_end(&victim);
-		}
+		err = rename_names(r, &names, &gone);
 		if (err)
 			call->res.status = nfs3_conv_status(r, err);
 		let_go(r, &gone);

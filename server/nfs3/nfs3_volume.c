@@ -14,7 +14,9 @@
 #include "nfs3_volume.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "nfs.h"
@@ -28,6 +30,8 @@
 _Static_assert(offsetof(volume_fh, volume_fh_len) == offsetof(nfs_fh3, data.data_len) &&
 		       offsetof(volume_fh, volume_fh_val) == offsetof(nfs_fh3, data.data_val) && VOLUME_FH_MAX == NFS3_FHSIZE,
 	       "arguments begin with a handle of NFS");
+
+#define NAMES_TRIES 16u
 
 static struct volume_manager *manager_of(const struct req *r)
 {
@@ -73,29 +77,84 @@ int nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sat
 	return err;
 }
 
-int nfs3_volume_unlink_begin(const struct req *r, const struct fh_obj *dir, const char *name, struct fh_obj *ret)
+/* ---- names that go -------------------------------------------------------------------------- */
+
+/* Return: 0; as vfs_lookup() */
+static int find_names(const struct req *r, struct nfs3_volume_names *n)
 {
+	struct fh_set *fhs = exports_of(nfs_call(r)->exports)->fhs;
+	int err;
+
+	n->moved.fd = n->victim.fd = -1;
+	err = n->from ? vfs_lookup(fhs, n->from, n->from_name, &r->creds, &n->moved) : 0;
+	if (err)
+		return err;
+	err = vfs_lookup(fhs, n->dir, n->name, &r->creds, &n->victim);
+	return n->from && err == -ENOENT ? 0 : err;
+}
+
+static bool is_file(const struct fh_obj *o)
+{
+	return o->fd >= 0 && S_ISREG(o->stx.stx_mode);
+}
+
+static bool has_name(const struct fh_obj *o, const struct fh_obj *dir, const char *name)
+{
+	struct stat st;
+
+	return o->fd < 0 || (!fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_ino == o->stx.stx_ino &&
+			     st.st_dev == stx_dev(&o->stx));
+}
+
+/* What has the names is locked, and only then do they stay. Return: 0; -EAGAIN: they have changed; as volume_unlink_begin() */
+static int lock_names(struct nfs3_volume_names *n)
+{
+	const struct fh_obj *a = n->from ? &n->moved : &n->victim;
 	int err = 0;
 
-	ret->fd = -1;
-	if (!dir->exp->manager || vfs_lookup(exports_of(nfs_call(r)->exports)->fhs, dir, name, &r->creds, ret))
-		return 0;
-	if (S_ISREG(ret->stx.stx_mode)) {
-		err = volume_unlink_begin(ret);
-		if (!err)
-			return 0;
-	}
-	fh_close(ret);
-	ret->fd = -1;
+	volume_lock_names(a, &n->victim);
+	if ((n->from && !has_name(&n->moved, n->from, n->from_name)) || !has_name(&n->victim, n->dir, n->name))
+		err = -EAGAIN;
+	else if (is_file(&n->victim))
+		err = volume_unlink_begin(&n->victim);
+	if (err)
+		volume_unlock_names(a, &n->victim);
 	return err;
 }
 
-void nfs3_volume_unlink_end(struct fh_obj *o)
+static void close_names(struct nfs3_volume_names *n)
 {
-	if (o->fd < 0)
+	fh_close(&n->moved);
+	fh_close(&n->victim);
+}
+
+int nfs3_volume_names_begin(const struct req *r, struct nfs3_volume_names *n)
+{
+	int err = -EAGAIN;
+
+	n->moved.fd = n->victim.fd = -1;
+	if (!n->dir->exp->manager || (n->from && n->from->exp != n->dir->exp))
+		return 0;
+	for (unsigned i = 0; i < NAMES_TRIES && err == -EAGAIN; i++) {
+		err = find_names(r, n);
+		if (!err)
+			err = lock_names(n);
+		if (err)
+			close_names(n);
+	}
+	return err;
+}
+
+void nfs3_volume_names_end(struct nfs3_volume_names *n)
+{
+	const struct fh_obj *a = n->from ? &n->moved : &n->victim;
+
+	if (a->fd < 0)
 		return;
-	volume_unlink_end(o);
-	fh_close(o);
+	volume_unlock_names(a, &n->victim);
+	if (is_file(&n->victim))
+		volume_pending_wake(n->dir->exp->manager->dir->pending);
+	close_names(n);
 }
 
 /* ---- statuses ------------------------------------------------------------------------------- */

@@ -26,12 +26,21 @@ int nfs3_volume_refuse(const struct req *r);
  * Return: 0; -EAGAIN: too many cuts are in progress; as volume_set_size() */
 int must_check nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sattr *sa);
 
-/** nfs3_volume_unlink_begin - @name is about to be removed or replaced; nfs3_volume_unlink_end() must follow if it returns 0
- * An error of the lookup is left to the operation itself.
- * @ret: the file of the name; its fd is -1 if nothing is to be done
+/* What has the names of a REMOVE, RMDIR or RENAME. Without a manager nothing is in it. */
+struct nfs3_volume_names {
+	const struct fh_obj *from, *dir; /* directories of the names; from: of RENAME, else NULL */
+	const char *from_name, *name;
+	struct fh_obj moved, victim; /* fd of victim -1: RENAME replaces nothing */
+};
+
+/** nfs3_volume_names_begin - the names of @n are about to be removed, moved or replaced; nfs3_volume_names_end() must follow
+ * if it returns 0
+ * Until then no other call gives these names to other objects, or takes them away. An object that is to get a name which
+ * nothing has must not replace what has got it meanwhile.
+ * @n: from, from_name, dir and name are set
  *
- * Return: 0; as volume_unlink_begin() */
-int must_check nfs3_volume_unlink_begin(const struct req *r, const struct fh_obj *dir, const char *name, struct fh_obj *ret);
-void nfs3_volume_unlink_end(struct fh_obj *o);
+ * Return: 0; -EAGAIN: other callers change the names; as vfs_lookup(), volume_unlink_begin() */
+int must_check nfs3_volume_names_begin(const struct req *r, struct nfs3_volume_names *n);
+void nfs3_volume_names_end(struct nfs3_volume_names *n);
 
 #endif

@@ -485,21 +485,35 @@ int volume_unlink_begin(const struct fh_obj *o)
 	struct volume_file f = file_of(o);
 	int err = volume_pending_may(f.m->dir->pending);
 
-	if (err)
-		return err;
-	lock(&f);
-	err = begin_unlink(&f);
-	if (err)
-		unlock(&f);
-	return err;
+	return err ? err : begin_unlink(&f);
 }
 
-void volume_unlink_end(const struct fh_obj *o)
+/* The locks of both, in the order of their addresses. They are recursive: both may be one. */
+static void find_locks(const struct fh_obj *a, const struct fh_obj *b, pthread_mutex_t *ret[2])
 {
-	struct volume_file f = file_of(o);
+	struct volume_file f = file_of(a), g = file_of(b->fd < 0 ? a : b);
+	pthread_mutex_t *first = volume_file_lock(&f), *second = volume_file_lock(&g);
 
-	unlock(&f);
-	volume_pending_wake(f.m->dir->pending);
+	ret[0] = MIN(first, second);
+	ret[1] = MAX(first, second);
+}
+
+void volume_lock_names(const struct fh_obj *a, const struct fh_obj *b)
+{
+	pthread_mutex_t *locks[2];
+
+	find_locks(a, b, locks);
+	pthread_mutex_lock(locks[0]);
+	pthread_mutex_lock(locks[1]);
+}
+
+void volume_unlock_names(const struct fh_obj *a, const struct fh_obj *b)
+{
+	pthread_mutex_t *locks[2];
+
+	find_locks(a, b, locks);
+	pthread_mutex_unlock(locks[1]);
+	pthread_mutex_unlock(locks[0]);
 }
 
 int volume_link_begin(const struct fh_obj *o)

@@ -68,10 +68,15 @@ int must_check volume_report(const struct fh_obj *o, const struct stripe_handle 
  */
 int must_check volume_set_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr);
 
-/** volume_unlink_begin - call before a name of a regular file goes; volume_unlink_end() must follow if it returns 0
- * Between both no other change of the file's names or layout begins. Return: 0; -EIO: another manager is at work; -errno */
+/** volume_lock_names - between this and volume_unlock_names() no other change of the names or layouts of these objects begins
+ * @b: its fd may be -1, or that of the same object
+ */
+void volume_lock_names(const struct fh_obj *a, const struct fh_obj *b);
+void volume_unlock_names(const struct fh_obj *a, const struct fh_obj *b);
+
+/** volume_unlink_begin - call under volume_lock_names() before a name of a regular file goes; volume_pending_wake() follows
+ * Return: 0; -EIO: another manager is at work; -errno */
 int must_check volume_unlink_begin(const struct fh_obj *o);
-void volume_unlink_end(const struct fh_obj *o);
 
 /** volume_link_begin - the same before a regular file gets another name; Return: 0; -ESTALE: it was removed; -errno */
 int must_check volume_link_begin(const struct fh_obj *o);

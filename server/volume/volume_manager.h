@@ -28,7 +28,7 @@ struct export_table;
 struct leat_volume_key;
 struct volume_pending;
 
-#define VOLUME_LOCKS 16u
+#define VOLUME_LOCKS 64u
 
 /* The directory of a volume. Counted; its last holder ends the thread of pending work, and unlocks it. */
 struct volume_dir {

@@ -28,6 +28,30 @@ LOG_DEFINE("test_volume_cuts");
 static struct leat *m;
 static uint8_t data[BYTES], mem[BYTES];
 
+/* ---- what another client does between a lookup of the manager and what follows it ---- */
+
+struct fh_set;
+struct fh_obj;
+struct creds;
+int __real_vfs_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, const struct creds *cr, struct fh_obj *ret);
+int __wrap_vfs_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, const struct creds *cr, struct fh_obj *ret);
+
+static struct leat *meanwhile; /* its mount; NULL: it does nothing */
+static const char *looked_up, *renames[2][2];
+
+int __wrap_vfs_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, const struct creds *cr, struct fh_obj *ret)
+{
+	int err = __real_vfs_lookup(s, dir, name, cr, ret);
+	struct leat *other = meanwhile;
+
+	if (!other || strcmp(name, looked_up))
+		return err;
+	meanwhile = NULL;
+	for (unsigned i = 0; i < ARRAY_SIZE(renames) && renames[i][0]; i++)
+		assert_int_equal(leat_rename(other, renames[i][0], renames[i][1]), 0);
+	return err;
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -258,13 +282,66 @@ static void newer_term(void **state)
 	leat_opts_destroy(o);
 }
 
+static void expect_one_file(const char *name)
+{
+	unsigned n;
+
+	volume_rig_settle();
+	check_file(name, BYTES);
+	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
+		assert_int_equal(volume_rig_objects(i, &n), BYTES / VOLUME_RIG_SERVERS);
+	assert_int_equal(leat_unlink(m, name), 0);
+	volume_rig_settle();
+}
+
+static void change_names_at(const char *name, struct leat *other, const char *from, const char *to)
+{
+	looked_up = name;
+	renames[0][0] = from;
+	renames[0][1] = to;
+	renames[1][0] = NULL;
+	meanwhile = other;
+}
+
+/* A name gets another file between the lookup and the removal: the objects of the file that is removed are removed. */
+static void names_change_meanwhile(void **state)
+{
+	struct leat *other = volume_rig_mount(NULL);
+
+	(void)state;
+	write_file("keep");
+	/* the file is replaced */
+	write_file("f");
+	write_file("b");
+	change_names_at("f", other, "b", "f");
+	assert_int_equal(leat_unlink(m, "f"), 0);
+	assert_null(meanwhile);
+	expect_one_file("keep");
+	/* it is renamed, and another one gets its name */
+	write_file("keep");
+	write_file("b");
+	change_names_at("keep", other, "keep", "kept");
+	renames[1][0] = "b";
+	renames[1][1] = "keep";
+	assert_int_equal(leat_unlink(m, "keep"), 0);
+	expect_one_file("kept");
+	/* a name that nothing had is taken */
+	write_file("a");
+	write_file("b");
+	change_names_at("new", other, "b", "new");
+	assert_int_equal(leat_rename(m, "a", "new"), 0);
+	assert_null(meanwhile);
+	expect_one_file("new");
+	leat_umount(other);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(shrinks_and_grows), TEST(others_go_on),   TEST(unlink_leaves_tombstones), TEST(hard_links),
-		TEST(replaces),		 TEST(server_is_away), TEST(manager_restarts),	       TEST(newer_term),
+		TEST(replaces),		 TEST(server_is_away), TEST(manager_restarts),	       TEST(names_change_meanwhile), TEST(newer_term),
 	};
 
 	volume_times = (struct volume_times){ .server = "300ms", .away_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };

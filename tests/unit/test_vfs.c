@@ -147,10 +147,10 @@ static void made_is_durable(void **state)
 		vfs_made_close(&m);
 		d = find(c, n[0]);
 		nsynced = 0;
-		assert_int_equal(vfs_rename(c->s, &c->root, n[4], &d, "in", &c->me, &gone), 0);
+		assert_int_equal(vfs_rename(c->s, &c->root, n[4], &d, "in", true, &c->me, &gone), 0);
 		assert_int_equal(nsynced, ordered ? 2 : 3);
 		nsynced = 0;
-		assert_int_equal(vfs_rename(c->s, &d, "in", &d, "here", &c->me, &gone), 0);
+		assert_int_equal(vfs_rename(c->s, &d, "in", &d, "here", true, &c->me, &gone), 0);
 		assert_int_equal(nsynced, 1);
 		fh_close(&d);
 	}
@@ -349,16 +349,16 @@ static void renamed(void **state)
 	tmp_dir_write(&c->dir, "b", "b");
 	tmp_dir_mkdir(&c->dir, "d");
 	d = find(c, "d");
-	assert_int_equal(vfs_rename(c->s, &c->root, "a", &d, "a", &c->me, &gone), 0);
+	assert_int_equal(vfs_rename(c->s, &c->root, "a", &d, "a", true, &c->me, &gone), 0);
 	assert_false(gone.gone);
-	assert_int_equal(vfs_rename(c->s, &d, "a", &c->root, "b", &c->me, &gone), 0);
+	assert_int_equal(vfs_rename(c->s, &d, "a", &c->root, "b", true, &c->me, &gone), 0);
 	assert_true(gone.gone);
-	assert_int_equal(vfs_rename(c->s, &c->root, "none", &d, "x", &c->me, &gone), -ENOENT);
-	assert_int_equal(vfs_rename(c->s, &c->root, "d", &d, "x", &c->me, &gone), -EINVAL);
-	assert_int_equal(vfs_rename(c->s, &c->root, ".", &d, "x", &c->me, &gone), -EINVAL);
-	assert_int_equal(vfs_rename(c->s, &c->root, "b", &d, "..", &c->me, &gone), -EINVAL);
-	assert_int_equal(vfs_rename(c->s, &c->root, "b", &c->root, "d", &c->me, &gone), -EISDIR);
-	assert_int_equal(vfs_rename(c->s, &c->root, "d", &c->root, "b", &c->me, &gone), -ENOTDIR);
+	assert_int_equal(vfs_rename(c->s, &c->root, "none", &d, "x", true, &c->me, &gone), -ENOENT);
+	assert_int_equal(vfs_rename(c->s, &c->root, "d", &d, "x", true, &c->me, &gone), -EINVAL);
+	assert_int_equal(vfs_rename(c->s, &c->root, ".", &d, "x", true, &c->me, &gone), -EINVAL);
+	assert_int_equal(vfs_rename(c->s, &c->root, "b", &d, "..", true, &c->me, &gone), -EINVAL);
+	assert_int_equal(vfs_rename(c->s, &c->root, "b", &c->root, "d", true, &c->me, &gone), -EISDIR);
+	assert_int_equal(vfs_rename(c->s, &c->root, "d", &c->root, "b", true, &c->me, &gone), -ENOTDIR);
 	fh_close(&d);
 }
 
@@ -375,7 +375,7 @@ static void renamed_to_itself(void **state)
 	o = find(c, "a");
 	assert_int_equal(fh_make(c->s, &o, &fh), 0);
 	fh_close(&o);
-	assert_int_equal(vfs_rename(c->s, &c->root, "a", &c->root, "b", &c->me, &gone), 0);
+	assert_int_equal(vfs_rename(c->s, &c->root, "a", &c->root, "b", true, &c->me, &gone), 0);
 	assert_false(gone.gone);
 	assert_int_equal(vfs_remove(c->s, &c->root, "b", false, &c->me, &gone), 0);
 	assert_false(gone.gone);
@@ -386,7 +386,7 @@ static void renamed_to_itself(void **state)
 	assert_int_equal(link(tmp_dir_path(&c->dir, "a"), tmp_dir_path(&c->dir, "c")), 0);
 	o = find(c, "c");
 	fh_close(&o);
-	assert_int_equal(vfs_rename(c->s, &c->root, "new", &c->root, "c", &c->me, &gone), 0);
+	assert_int_equal(vfs_rename(c->s, &c->root, "new", &c->root, "c", true, &c->me, &gone), 0);
 	assert_false(gone.gone);
 	assert_int_equal(fh_open(c->s, fh.data, fh.len, &o), 0);
 	fh_close(&o);
