@@ -10,6 +10,7 @@
  * Memory:    none; descriptors are the caller's.
  * Threads:   workers, since file systems block. Reactors call vfs_stat() and vfs_check_name(), only of file systems that
  *            answer from memory.
+ *            One lock is over changes of modes, and only of a leatd that is not root.
  * Errors:    -errno of the system, converted to a status in one place (nfs3_conv.c). A shortage that
  *            occurs after a change is EIO: vfs_after().
  * See:       vfs_name.c for creating and removing names.
@@ -19,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -104,33 +106,68 @@ int vfs_may_io(const struct fh_obj *o, const struct creds *cr, bool write)
 	return err ? err : got ? 0 : -EACCES;
 }
 
-/* An ordinary user cannot open their own file without mode bits; root can open all. The owner's bits are set only
- * while the open runs, and only the owner gains by them. */
-static int open_as_owner(const struct fh_obj *o, int flags)
+/* ---- the owner's files ---------------------------------------------------------------------- */
+
+/* Over the mode bits of all files. Only a leatd that is not root needs it. */
+static pthread_mutex_t modes = PTHREAD_MUTEX_INITIALIZER;
+
+void vfs_lock_modes(void)
+{
+	if (!creds_can_assume())
+		pthread_mutex_lock(&modes);
+}
+
+void vfs_unlock_modes(void)
+{
+	if (!creds_can_assume())
+		pthread_mutex_unlock(&modes);
+}
+
+/* Sets the owner's bits while @fn runs. What @fn itself took away, set-id bits, does not come back. */
+static ssize_t with_bits(int fd, ssize_t (*fn)(int fd, void *arg), void *arg)
 {
 	char buf[VFS_PROC_PATH];
-	const char *path = vfs_proc_path(o->fd, buf);
+	const char *path = vfs_proc_path(fd, buf);
 	struct statx stx;
-	int fd, err = vfs_stat(o->fd, &stx);
+	unsigned added;
+	ssize_t rc;
 
-	if (err || stx.stx_uid != geteuid())
-		return err ? err : -EACCES;
-	if (chmod(path, (stx.stx_mode & 07777u) | S_IRUSR | S_IWUSR))
+	if (vfs_stat(fd, &stx) || stx.stx_uid != geteuid())
+		return -EACCES;
+	added = (S_IRUSR | S_IWUSR) & ~(unsigned)stx.stx_mode;
+	if (chmod(path, (stx.stx_mode & 07777u) | added))
 		return -errno;
-	fd = vfs_reopen(o->fd, flags);
-	(void)chmod(path, stx.stx_mode & 07777u); /* restores the mode; chmod() succeeded above */
-	return fd;
+	rc = fn(fd, arg);
+	if (!vfs_stat(fd, &stx))
+		(void)chmod(path, stx.stx_mode & 07777u & ~added); /* chmod() succeeded above */
+	return rc;
+}
+
+ssize_t vfs_as_owner(int fd, ssize_t (*fn)(int fd, void *arg), void *arg)
+{
+	ssize_t rc = fn(fd, arg);
+
+	if (rc != -EACCES || creds_can_assume())
+		return rc;
+	vfs_lock_modes();
+	rc = with_bits(fd, fn, arg);
+	vfs_unlock_modes();
+	return rc;
+}
+
+static ssize_t reopen(int fd, void *flags)
+{
+	return vfs_reopen(fd, *(const int *)flags);
 }
 
 int vfs_open_io(const struct fh_obj *o, bool write)
 {
-	int flags = write ? O_RDWR : O_RDONLY, fd;
+	int flags = write ? O_RDWR : O_RDONLY;
 
-	if (!S_ISREG(o->stx.stx_mode))
-		return -EINVAL;
-	fd = vfs_reopen(o->fd, flags);
-	return fd == -EACCES && !creds_can_assume() ? open_as_owner(o, flags) : fd;
+	return S_ISREG(o->stx.stx_mode) ? (int)vfs_as_owner(o->fd, reopen, &flags) : -EINVAL;
 }
+
+/* ---- directories, names and links ------------------------------------------------------------- */
 
 int vfs_open_dir(const struct fh_obj *o, const struct creds *cr)
 {
@@ -249,10 +286,14 @@ static int set_owner(const struct fh_obj *o, const struct vfs_sattr *sa)
 static int set_mode(const struct fh_obj *o, uint32_t mode)
 {
 	char buf[VFS_PROC_PATH];
+	int err;
 
 	if (S_ISLNK(o->stx.stx_mode)) /* links have no useful ones */
 		return 0;
-	return chmod(vfs_proc_path(o->fd, buf), mode & 07777u) ? -errno : 0;
+	vfs_lock_modes();
+	err = chmod(vfs_proc_path(o->fd, buf), mode & 07777u) ? -errno : 0;
+	vfs_unlock_modes();
+	return err;
 }
 
 static int set_times(const struct fh_obj *o, const struct vfs_sattr *sa)

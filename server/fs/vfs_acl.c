@@ -60,8 +60,11 @@ int vfs_set_acl(const struct fh_obj *o, const struct acl_xattr *access,
 	err = creds_assume(cr);
 	if (err)
 		return err;
-	if (access)
+	if (access) {
+		vfs_lock_modes(); /* it sets the mode, too */
 		err = set_one(o, false, access);
+		vfs_unlock_modes();
+	}
 	if (!err && dflt)
 		err = set_one(o, true, dflt);
 	creds_resume();

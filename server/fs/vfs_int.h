@@ -28,6 +28,19 @@ const char *vfs_proc_path(int fd, char buf[VFS_PROC_PATH]);
  */
 int must_check vfs_reopen(int path_fd, int flags);
 
+/** vfs_as_owner - runs @fn on an O_PATH descriptor; if it returns -EACCES, again with the mode bits of the owner
+ * A leatd that is not root has no rights to its own files without these bits, and root needs none. Only the owner gains by
+ * them while @fn runs; it must not change modes or lists.
+ *
+ * Return: that of @fn; -EACCES: another user owns the file; -errno.
+ */
+ssize_t vfs_as_owner(int fd, ssize_t (*fn)(int fd, void *arg), void *arg);
+
+/** vfs_lock_modes - a change of a mode or of a list is between this and vfs_unlock_modes(), so that vfs_as_owner() does not
+ * take its own bits for the file's; nothing else may block there */
+void vfs_lock_modes(void);
+void vfs_unlock_modes(void);
+
 /** vfs_sync_fd - runs fsync() on @o, which @fd has open; does nothing in an async export
  *
  * Return: 0; -EINVAL: this file system does not support it; -errno, converted by vfs_after().

@@ -67,34 +67,26 @@ static int sync_file(const struct volume_file *f)
 
 typedef ssize_t (*attribute_fn)(const struct volume_file *f, void *bytes, size_t n);
 
-/* The caller has the lock of the inode: else another one could take the mode of this moment for the file's own. */
-static ssize_t with_bits(const struct volume_file *f, attribute_fn fn, void *bytes, size_t n)
-{
-	char buf[VFS_PROC_PATH];
-	const char *path = vfs_proc_path(f->fd, buf);
-	struct statx stx;
-	ssize_t rc;
+struct attribute_call {
+	attribute_fn fn;
+	const struct volume_file *f;
+	void *bytes;
+	size_t n;
+};
 
-	if (vfs_stat(f->fd, &stx) || stx.stx_uid != geteuid())
-		return -EACCES;
-	if (chmod(path, (stx.stx_mode & 07777u) | S_IRUSR | S_IWUSR))
-		return -errno;
-	rc = fn(f, bytes, n);
-	(void)chmod(path, stx.stx_mode & 07777u); /* restores the mode; chmod() succeeded above */
-	return rc;
+static ssize_t run_call(int fd, void *arg)
+{
+	const struct attribute_call *c = arg;
+
+	(void)fd; /* that of the file */
+	return c->fn(c->f, c->bytes, c->n);
 }
 
-/* A server that is not root needs the owner's mode bits for its own file. They are set only while @fn runs. */
 static ssize_t as_owner(const struct volume_file *f, attribute_fn fn, void *bytes, size_t n)
 {
-	ssize_t rc = fn(f, bytes, n);
+	struct attribute_call c = { fn, f, bytes, n };
 
-	if (rc != -EACCES)
-		return rc;
-	lock(f);
-	rc = with_bits(f, fn, bytes, n);
-	unlock(f);
-	return rc;
+	return vfs_as_owner(f->fd, run_call, &c);
 }
 
 static ssize_t get_bytes(const struct volume_file *f, void *bytes, size_t n)
@@ -336,7 +328,7 @@ int volume_layout_made(const struct fh_obj *dir, const struct fh_obj *o)
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
-/* Under the lock: opening can change the mode for a moment, as above. @ret_fd is open for writing */
+/* Under the lock. @ret_fd is open for writing */
 static int raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd, uint64_t *ret_bytes)
 {
 	struct stat st;

@@ -3,7 +3,12 @@
  *
  * test_vfs_rights.c - permissions of changes, and that a refused change leaves all as it was
  */
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
 #include "test_vfs.h"
+#include "vfs_int.h"
 
 /* chown() clears set-id bits; the file gets them nevertheless, because CREATE asked for them */
 static void given_away(void **state)
@@ -41,6 +46,88 @@ static void owner_override(void **state)
 	assert_int_equal(st.st_mode & 07777, 0400);
 	assert_int_equal(st.st_size, 1);
 	fh_close(&o);
+}
+
+/* ---- a server that is not root, and its own file without mode bits ---- */
+
+#define ROUNDS 3000
+
+static struct fh_obj own;
+
+static void *open_own(void *arg)
+{
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		int fd = vfs_open_io(&own, true);
+
+		if (fd < 0)
+			_exit(2);
+		close(fd);
+	}
+	return arg;
+}
+
+static uint32_t mode_of_own(void)
+{
+	struct statx stx;
+
+	return vfs_stat(own.fd, &stx) ? UINT32_MAX : stx.stx_mode & 07777u;
+}
+
+static void *change_mode(void *arg)
+{
+	struct ctx *c = arg;
+	struct vfs_sattr none = { .set = VFS_SET_MODE }, both = { .set = VFS_SET_MODE, .mode = 0600 };
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (vfs_apply(&own, &both, &c->me) || mode_of_own() != 0600)
+			_exit(3);
+		if (vfs_apply(&own, &none, &c->me))
+			_exit(4);
+	}
+	return arg;
+}
+
+static void in_threads(void *(*first)(void *), void *(*second)(void *), void *arg)
+{
+	pthread_t t[2];
+
+	if (pthread_create(&t[0], NULL, first, arg) || pthread_create(&t[1], NULL, second, arg) || pthread_join(t[0], NULL) ||
+	    pthread_join(t[1], NULL))
+		_exit(5);
+}
+
+/* Return: an exit status: 0: the mode is always the file's own */
+static int use_own_file(struct ctx *c)
+{
+	uid_t uid = geteuid() ? geteuid() : 65534;
+
+	if (setresuid(uid, uid, uid) || prctl(PR_SET_DUMPABLE, 1) || creds_init())
+		return 77;
+	in_threads(open_own, open_own, c);
+	if (mode_of_own())
+		return 1;
+	in_threads(open_own, change_mode, c);
+	return mode_of_own() ? 1 : 0;
+}
+
+static void own_mode_is_kept(void **state)
+{
+	struct ctx *c = *state;
+	int status;
+	pid_t pid;
+
+	tmp_dir_write(&c->dir, "f", "xyz");
+	assert_int_equal(chmod(tmp_dir_path(&c->dir, "f"), 0), 0);
+	if (!geteuid())
+		assert_int_equal(chown(tmp_dir_path(&c->dir, "f"), 65534, 65534), 0);
+	own = find(c, "f");
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(use_own_file(c));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	fh_close(&own);
 }
 
 static void rights_of_others(void **state)
@@ -189,6 +276,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(given_away, setup, teardown),
 		cmocka_unit_test_setup_teardown(owner_override, setup, teardown),
+		cmocka_unit_test_setup_teardown(own_mode_is_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(rights_of_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(setattr_of_a_writer, setup, teardown),
 		cmocka_unit_test_setup_teardown(setattr_of_others, setup, teardown),
