@@ -133,8 +133,8 @@ struct leat_volume_layout {
 /** leat_volume_layout - gets the layout of a file, for which the right to read is needed
  * @ret: the caller frees it with leat_volume_layout_free()
  *
- * Return: 0; -EOPNOTSUPP: the export is not a striped volume; -EINVAL: not a regular file; -EIO: its layout is damaged;
- * errors of the path; -ENOMEM; the error of the call.
+ * Return: 0; -EOPNOTSUPP: the export is not a striped volume; -EINVAL: not a regular file; -EBADMSG: its layout is missing,
+ * damaged, or not signed for this file; errors of the path; -ENOMEM; the error of the call.
  */
 int leat_volume_layout(struct leat *m, const char *path, struct leat_volume_layout **ret);
 void leat_volume_layout_free(struct leat_volume_layout *l); /* NULL is fine */
@@ -252,6 +252,38 @@ typedef int (*leat_volume_object_fn)(void *ctx, const unsigned char object[16], 
  */
 int leat_volume_object_list(struct leat *m, const struct leat_volume_command *c, leat_volume_object_fn fn, void *ctx,
 			    uint64_t *newest);
+
+/* ---- a check -------------------------------------------------------------------------------- */
+
+enum leat_volume_todo {
+	LEAT_VOLUME_TODO_NOTHING,   /* the manager forgets it soon */
+	LEAT_VOLUME_TODO_CUT,
+	LEAT_VOLUME_TODO_REMOVE,
+	LEAT_VOLUME_TODO_DAMAGED,   /* the layout of the file is not valid, so the manager cannot do it */
+};
+
+struct leat_volume_work {
+	size_t size;                /* set by the caller: sizeof(struct leat_volume_work) */
+	uint64_t moves;             /* differs if a name was moved or linked meanwhile, or the manager was started again */
+	bool moving;                /* one is being moved or linked: as if it differed */
+	bool deposed;               /* another manager is at work: this one cuts and removes nothing */
+	uint32_t lifetime_s;        /* of handles */
+};
+
+/* Takes what is pending for an object. Return: 0; another value ends the list */
+typedef int (*leat_volume_work_fn)(void *ctx, const unsigned char object[16], enum leat_volume_todo todo);
+
+/** leat_volume_pending - asks the manager of a mount what it still has to do on stripe servers, in the order of objects
+ * @fn: called on this thread; NULL: the list is not wanted
+ * @ret: the state before the list; may be NULL
+ *
+ * Between two states of equal moves, of which none is moving, each file that existed all the time kept its names. So a program
+ * that read all directories between them has seen it.
+ * Return: 0; -EOPNOTSUPP: the export is not a striped volume; -EACCES: the manager has another key, or its clock differs by
+ * more than a minute; -EINVAL; -EREMOTEIO: no possible list; -ENOMEM; the error of the call; what @fn returned.
+ */
+int leat_volume_pending(struct leat *m, const struct leat_volume_key *key, leat_volume_work_fn fn, void *ctx,
+			struct leat_volume_work *ret);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -74,6 +74,7 @@ LDFLAGS_test_pool := -Wl,--wrap=mmap,--wrap=madvise
 LDFLAGS_test_window := -Wl,--wrap=rr_ep_post
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_man_options := $(O)/libtools.a
+LDFLAGS_test_volume_fsck := -Wl,--wrap=leat_volume_object_stat,--wrap=leat_volume_layout $(O)/libtools.a
 LDFLAGS_test_mem_kind := -Wl,--wrap=ibv_reg_dmabuf_mr
 LDFLAGS_test_verbs_addr := -Wl,--wrap=rdma_bind_addr
 LDFLAGS_test_verbs_events := -Wl,--wrap=rdma_get_cm_event,--wrap=rdma_ack_cm_event,--wrap=rdma_destroy_id,--wrap=ibv_modify_qp,--wrap=ibv_destroy_qp,--wrap=ibv_destroy_cq,--wrap=ibv_create_comp_channel,--wrap=ibv_destroy_comp_channel
@@ -120,7 +121,7 @@ $(O)/libhelp.a: $(HELP_SRCS:%.c=$(O)/%.o)
 $(TEST_PROGS): %: %.o $(O)/libhelp.a $(HOUSE)
 	$(call say,LD,$@)$(LINK) $< $(LDFLAGS_$(notdir $*)) $(LDFLAGS_flow) $(O)/libhelp.a $(HOUSE) $(HOUSE_LIBS) -o $@
 
-$(O)/tests/unit/test_man_options: $(O)/libtools.a
+$(O)/tests/unit/test_man_options $(O)/tests/flow/test_volume_fsck: $(O)/libtools.a
 
 # ---- the random tester: of flow tests and of tests/interop/long ------------------------------------
 

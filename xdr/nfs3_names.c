@@ -71,6 +71,7 @@ static const char *const stripe_procs[] = {
 
 static const char *const volume_procs[] = {
 	VOLUME(NULL), VOLUME(MAP), VOLUME(LAYOUT), VOLUME(REPORT),
+	VOLUME(CHECK),
 };
 
 static const struct {

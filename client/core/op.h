@@ -65,6 +65,7 @@ union lt_op_args {
 	VOLMAPargs volume_map;
 	VOLLAYOUTargs volume_layout;
 	VOLREPORTargs volume_report;
+	VOLCHECKargs volume_check;
 };
 
 union lt_op_res {
@@ -98,6 +99,7 @@ union lt_op_res {
 	VOLMAPres volume_map;
 	VOLLAYOUTres volume_layout;
 	VOLREPORTres volume_report;
+	VOLCHECKres volume_check;
 };
 
 enum lt_walk_mode {

@@ -23,6 +23,7 @@
 #include "stripe_key.h"
 #include "stripe_status.h"
 #include "sync.h"
+#include "volume_key.h"
 
 #define VERB "command to a stripe server"
 #define COMMAND_S 60u /* a command is valid for as long */
@@ -30,11 +31,6 @@
 #define STAT_BYTES (4 * 8u + 2 * 4u)
 #define ENTRY_BYTES (STRIPE_OBJECT_BYTES + 4u + STAT_BYTES)
 #define TERMS_MAX 16u /* newer terms that a server may tell for one call */
-
-struct leat_volume_key {
-	uint64_t volume;
-	struct stripe_keys keys;
-};
 
 /* One call. */
 struct command {
@@ -174,18 +170,26 @@ static int submit_ask(struct leat *m, const struct command *c, struct leat_cb cb
 	return lt_op_submit(op, ask);
 }
 
+int lt_volume_sign(const struct leat_volume_key *key, uint32_t server, uint64_t term, const struct stripe_order *o,
+		   char ret[STRIPE_COMMAND_BYTES])
+{
+	struct stripe_command head = { .volume = key->volume, .server = server, .term = term,
+				       .expiry = now_ms() / 1000 + COMMAND_S };
+
+	if (getrandom(&head.number, sizeof(head.number), 0) != sizeof(head.number))
+		return -EIO;
+	stripe_command_make(&key->keys, &head, o, ret);
+	return 0;
+}
+
 /* @c: has its arguments, without the signature; @o: the same as it is signed */
 static int command(struct leat *m, const struct leat_volume_key *key, uint32_t server, uint64_t term, struct command *c,
 		   const struct stripe_order *o)
 {
-	struct stripe_command head = { .server = server, .term = term, .expiry = now_ms() / 1000 + COMMAND_S };
+	int err = m && key ? lt_volume_sign(key, server, term, o, c->args.command) : -EINVAL;
 
-	if (!m || !key)
-		return -EINVAL;
-	if (getrandom(&head.number, sizeof(head.number), 0) != sizeof(head.number))
-		return -EIO;
-	head.volume = key->volume;
-	stripe_command_make(&key->keys, &head, o, c->args.command);
+	if (err)
+		return err;
 	memset(&c->res, 0, sizeof(c->res));
 	c->asked = (struct lt_op_asked){ .prog = LEAT_STRIPES, .vers = LEAT_STRIPES_V1, .proc = o->proc, .p = &procs[o->proc],
 					 .args = &c->args, .res = &c->res };

@@ -36,6 +36,9 @@ int must_check lt_volume_map_load(const char *file, struct volume_map *ret, mode
  */
 int must_check lt_volume_map_text(const struct volume_map *m, char **ret, char *why, size_t why_bytes);
 
+/** lt_volume_check - is @m a mount of a volume? Return: 0; -EINVAL: no mount; -EOPNOTSUPP with a text for @verb */
+int must_check lt_volume_check(struct leat *m, const char *verb);
+
 /** lt_volume_write - writes all of @text and makes it durable; Return: 0, -errno */
 int must_check lt_volume_write(int fd, const char *text, size_t n);
 

@@ -24,8 +24,7 @@
 
 #define NO_VOLUME "the export is not a striped volume"
 
-/* Return: 0; -EOPNOTSUPP with a text */
-static int check_volume(struct leat *m, const char *verb)
+int lt_volume_check(struct leat *m, const char *verb)
 {
 	if (!m)
 		return -EINVAL;
@@ -103,7 +102,7 @@ static int submit_map(struct leat *m, struct leat_volume_map **ret, struct leat_
 
 int leat_volume_map(struct leat *m, struct leat_volume_map **ret)
 {
-	int rc = check_volume(m, "MAP");
+	int rc = lt_volume_check(m, "MAP");
 
 	return rc ? rc : (int)LT_WAIT_FOR(m, submit_map(m, ret, w.cb));
 }
@@ -138,7 +137,9 @@ static int make_layout(const VOLLAYOUTresok *ok, struct leat_volume_layout **ret
 
 static void take_layout(struct lt_op *op, int err)
 {
-	if (!err)
+	if (err == -EIO && op->call.status == VOLUME_ERR_LAYOUT) /* other failures are EIO, too */
+		err = -EBADMSG;
+	else if (!err)
 		err = make_layout(&op->res.volume_layout.VOLLAYOUTres_u.resok, op->ret_any);
 	end_results(op, err);
 }
@@ -170,7 +171,7 @@ static int submit_layout(struct leat *m, const char *path, struct leat_volume_la
 
 int leat_volume_layout(struct leat *m, const char *path, struct leat_volume_layout **ret)
 {
-	int rc = check_volume(m, "LAYOUT");
+	int rc = lt_volume_check(m, "LAYOUT");
 
 	return rc ? rc : (int)LT_WAIT_FOR(m, submit_layout(m, path, ret, w.cb));
 }

@@ -119,6 +119,7 @@ union nfs_args {
 	VOLMAPargs volmap;
 	VOLLAYOUTargs vollayout;
 	VOLREPORTargs volreport;
+	VOLCHECKargs volcheck;
 	dirpath mnt;
 };
 
@@ -161,6 +162,7 @@ union nfs_res {
 	VOLMAPres volmap;
 	VOLLAYOUTres vollayout;
 	VOLREPORTres volreport;
+	VOLCHECKres volcheck;
 	mountres3 mnt;
 	mountlist dump;
 	mountexports exports;

@@ -301,8 +301,10 @@ static int rename_names(struct req *r, struct nfs3_volume_names *n, struct vfs_g
 		if (err)
 			return err;
 		replaces = !has_manager || n->victim.fd >= 0;
+		nfs3_volume_move_begin(n->from);
 		err = vfs_rename(exports_of(nfs_call(r)->exports)->fhs, n->from, n->from_name, n->dir, n->name, replaces,
 				 &r->creds, gone);
+		nfs3_volume_move_end(n->from);
 		nfs3_volume_names_end(n);
 		if (replaces || err != -EEXIST)
 			return err;
@@ -357,7 +359,9 @@ void nfs3_link(struct req *r)
 
 		err = striped ? volume_link_begin(&o) : 0;
 		if (!err) {
+			nfs3_volume_move_begin(&dir);
 			err = vfs_link(exports_of(call->exports)->fhs, &o, &dir, a->link.name, &r->creds);
+			nfs3_volume_move_end(&dir);
 			if (striped)
 				volume_link_end(&o);
 		}

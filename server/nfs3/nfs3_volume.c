@@ -157,6 +157,18 @@ void nfs3_volume_names_end(struct nfs3_volume_names *n)
 	close_names(n);
 }
 
+void nfs3_volume_move_begin(const struct fh_obj *dir)
+{
+	if (dir->exp->manager)
+		atomic_fetch_add(&dir->exp->manager->dir->moves_begun, 1);
+}
+
+void nfs3_volume_move_end(const struct fh_obj *dir)
+{
+	if (dir->exp->manager)
+		atomic_fetch_add(&dir->exp->manager->dir->moves_ended, 1);
+}
+
 /* ---- statuses ------------------------------------------------------------------------------- */
 
 static const struct {
@@ -193,8 +205,7 @@ static volume_status status_of(int err)
 	return VOLUME_ERR_IO;
 }
 
-/* Sets the results to the status for @err, without further data. */
-static void fail(struct req *r, int err)
+void nfs3_volume_fail(struct req *r, int err)
 {
 	memset(req_res(r), 0, r->proc->res_bytes);
 	nfs_call(r)->res.volume = status_of(err);
@@ -303,7 +314,7 @@ static void run_layout(struct req *r)
 	int err = make_layout(r);
 
 	if (err)
-		fail(r, err);
+		nfs3_volume_fail(r, err);
 }
 
 /* ---- REPORT --------------------------------------------------------------------------------- */
@@ -331,7 +342,7 @@ static void run_report(struct req *r)
 	int err = take_report(r);
 
 	if (err)
-		fail(r, err);
+		nfs3_volume_fail(r, err);
 }
 
 /* ---- the program ---------------------------------------------------------------------------- */
@@ -350,6 +361,8 @@ static const struct prog_proc procs[] = {
 	[VOLUMEPROC_LAYOUT] = { .name = "LAYOUT", CODEC(LAYOUT), .scratch_bytes = LAYOUT_WIDTH_MAX * sizeof(volume_stripe),
 				.work = run_layout },
 	[VOLUMEPROC_REPORT] = { .name = "REPORT", CODEC(REPORT), .modifies = true, .work = run_report },
+	[VOLUMEPROC_CHECK] = { .name = "CHECK", CODEC(CHECK), .scratch_bytes = VOLUME_CHECK_MAX * sizeof(volume_pending_entry),
+			       .work = nfs3_volume_check },
 };
 
 const struct prog prog_volumes = {
@@ -360,5 +373,5 @@ const struct prog prog_volumes = {
 	.nprocs = ARRAY_SIZE(procs),
 	NFS_CALL,
 	.authorize = authorize,
-	.fail = fail,
+	.fail = nfs3_volume_fail,
 };

@@ -43,4 +43,17 @@ struct nfs3_volume_names {
 int must_check nfs3_volume_names_begin(const struct req *r, struct nfs3_volume_names *n);
 void nfs3_volume_names_end(struct nfs3_volume_names *n);
 
+/** nfs3_volume_move_begin, nfs3_volume_move_end - around RENAME and LINK in @dir, so that a check of the volume knows whether a
+ * name has moved while it read directories */
+void nfs3_volume_move_begin(const struct fh_obj *dir);
+void nfs3_volume_move_end(const struct fh_obj *dir);
+
+/* ---- procedures of nfs3_volume.c's program, in nfs3_volume_admin.c ---- */
+
+/** nfs3_volume_fail - sets the results to the status for @err, without further data */
+void nfs3_volume_fail(struct req *r, int err);
+
+/** nfs3_volume_check - performs CHECK */
+void nfs3_volume_check(struct req *r);
+
 #endif

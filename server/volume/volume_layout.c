@@ -212,6 +212,11 @@ static int read_layout(const struct volume_file *f, struct file_layout *ret)
 	return err;
 }
 
+int volume_layout_look(const struct volume_file *f, struct file_layout *ret)
+{
+	return read_layout(f, ret);
+}
+
 int volume_layout_put(const struct volume_file *f, const struct file_layout *l)
 {
 	uint8_t bytes[FILE_LAYOUT_MAX];

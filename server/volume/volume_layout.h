@@ -91,6 +91,9 @@ pthread_mutex_t *volume_file_lock(const struct volume_file *f);
  * Return: as file_layout_decode(); -ENODATA; -errno */
 int must_check volume_layout_get(const struct volume_file *f, struct file_layout *ret);
 
+/** volume_layout_look - reads the layout, and changes nothing; Return: as volume_layout_get() */
+int must_check volume_layout_look(const struct volume_file *f, struct file_layout *ret);
+
 /** volume_layout_put - under the lock: replaces the layout, durably */
 int must_check volume_layout_put(const struct volume_file *f, const struct file_layout *l);
 

@@ -122,7 +122,11 @@ static int open_dir(int root_fd, uint64_t volume, struct volume_dir **ret, char 
 	pthread_mutex_init(&d->log_lock, NULL);
 	d->refusals = d->damages = (struct log_limit)LOG_LIMIT_INIT;
 	err = siphash_key_random(&random);
-	atomic_init(&d->turn, err ? 0 : (unsigned)random.k0); /* a restart need not begin at the first server again */
+	if (err)
+		random = (struct siphash_key){ 0, 0 };
+	atomic_init(&d->turn, (unsigned)random.k0); /* a restart need not begin at the first server again */
+	atomic_init(&d->moves_begun, random.k1);
+	atomic_init(&d->moves_ended, random.k1);
 	err = fill_dir(d, root_fd, why, why_bytes);
 	if (!err) {
 		err = volume_pending_create(d, &d->pending);

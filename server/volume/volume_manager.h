@@ -40,6 +40,7 @@ struct volume_dir {
 	const char *attribute; /* name of the extended attribute of layouts and defaults */
 	atomic_uint turn;      /* counts new files: they begin at different servers */
 	struct volume_pending *pending;
+	_Atomic uint64_t moves_begun, moves_ended; /* of names; from a random number, so that a restart is seen */
 	/* Recursive; by inode: over a look at size, mode, layout or links of a file, and a change of them */
 	pthread_mutex_t locks[VOLUME_LOCKS];
 	pthread_mutex_t log_lock; /* over the next */

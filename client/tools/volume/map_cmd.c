@@ -103,7 +103,7 @@ static const struct opt change_opts[] = {
 
 static const struct tool_cmd cmd_set_state = {
 	"volume set-state", "--map FILE SERVER full|out", "says whether new files get stripes on a server", set_state_run, change_opts,
-	ARRAY_SIZE(change_opts), .mixed = true, .also = &cmd_volume_assemble,
+	ARRAY_SIZE(change_opts), .mixed = true, .also = &cmd_volume_fsck,
 };
 
 static const struct tool_cmd cmd_set_url = {

@@ -134,7 +134,7 @@ static int volume_run(const struct tool_cmd *self, int argc, char **argv)
 	if (verb)
 		return verb->run(verb, argc - 1, argv + 1);
 	if (argc > 1)
-		log_err("%s: no such verb: create, status, df, show, add-server, set-url, set-state and assemble are known", argv[1]);
+		log_err("%s: no such verb: create, status, df, show, add-server, set-url, set-state, fsck and assemble are known", argv[1]);
 	return tool_usage(self);
 }
 
@@ -147,6 +147,7 @@ const struct tool_cmd cmd_volume = {
 	"       leat volume add-server --map FILE URL\n"
 	"       leat volume set-url --map FILE SERVER URL\n"
 	"       leat volume set-state --map FILE SERVER full|out\n"
+	"       leat volume fsck --key FILE URL\n"
 	"       leat volume assemble --to FILE URL DIR...",
 	"striped volumes: create, ask the stripe servers, show where files lie, change the map",
 	.run = volume_run,

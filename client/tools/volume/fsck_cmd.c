@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fsck_cmd.c - leat volume fsck: checks a volume while it is in use
+ *
+ * Operation:  fsck.h has the order of things. Nothing is changed without --repair.
+ * Memory:     As fsck_objects.c says.
+ * Threads:    One.
+ * Errors:     A line for each fault. The exit status tells whether there are some, and whether all could be looked at.
+ */
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fsck.h"
+#include "volume_cmd.h"
+
+enum { EXIT_FAULTS = 3, EXIT_REPAIRED = 4 };
+
+void fsck_fault(struct fsck *f, const char *what, const char *format, ...)
+{
+	va_list ap;
+
+	f->faults++;
+	tool_put_name(what);
+	fputs(": ", stdout);
+	va_start(ap, format);
+	vprintf(format, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+void fsck_incomplete(struct fsck *f, const char *what, const char *why)
+{
+	f->incomplete = true;
+	tool_put_name(what);
+	fputs(": not checked: ", stdout);
+	tool_put_name(why);
+	putchar('\n');
+}
+
+static int summarize(const struct fsck *f)
+{
+	uint64_t objects = 0;
+
+	for (size_t i = 0; i < f->map->nservers; i++)
+		objects += f->servers[i].n;
+	if (f->holes)
+		printf("%" PRIu64 " stripes have no object: they read as zeroes\n", f->holes);
+	printf("%" PRIu64 " files in %" PRIu64 " directories, %" PRIu64 " objects: %" PRIu64 " fault%s", f->files, f->directories,
+	       objects, f->faults, f->faults == 1 ? "" : "s");
+	if (f->repaired)
+		printf(", %" PRIu64 " repaired", f->repaired);
+	printf("%s\n", f->incomplete ? "; the check is incomplete" : "");
+	if (f->faults > f->repaired)
+		return EXIT_FAULTS;
+	return f->incomplete ? TOOL_FAILED : f->faults ? EXIT_REPAIRED : TOOL_OK;
+}
+
+static int check_volume(struct fsck *f)
+{
+	struct leat_volume_work before = { .size = sizeof(before) };
+	int rc = leat_volume_map(f->t.m, &f->map);
+
+	if (!rc)
+		rc = leat_volume_pending(f->t.m, f->key, NULL, NULL, &before); /* it refuses another key before anything is read */
+	if (rc)
+		return tool_fail(f->t.m, f->t.path, rc);
+	rc = fsck_objects_list(f);
+	if (!rc) {
+		rc = leat_volume_pending(f->t.m, f->key, NULL, NULL, &before);
+		rc = rc ? tool_fail(f->t.m, f->t.path, rc) : fsck_walk(f);
+	}
+	if (!rc)
+		rc = fsck_orphans(f, before);
+	return rc ? rc : summarize(f);
+}
+
+static int attach(struct fsck *f, const char *url)
+{
+	char why[VOLUME_WHY_BYTES] = "";
+	int rc;
+
+	if (leat_volume_key_read(f->key_file, &f->key, why, sizeof(why))) {
+		log_err("%s", why);
+		return TOOL_FAILED;
+	}
+	rc = tool_attach_with(url, TOOL_IMPATIENT, &f->t);
+	if (rc)
+		return TOOL_FAILED;
+	if (!strcmp(f->t.path, "/"))
+		return TOOL_OK;
+	log_err("%s: name the volume: all of it is checked", url);
+	return TOOL_FAILED;
+}
+
+static int fsck_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	struct fsck f = { 0 };
+	int rc = tool_options(self, argc, argv, &f);
+
+	if (rc < 0 || argc - optind != 1 || !f.key_file) {
+		rc = tool_usage(self);
+	} else {
+		rc = attach(&f, argv[optind]);
+		if (!rc)
+			rc = check_volume(&f);
+	}
+	fsck_objects_free(&f);
+	leat_volume_map_free(f.map);
+	tool_detach(&f.t);
+	leat_volume_key_free(f.key);
+	free(f.key_file);
+	return rc;
+}
+
+static const struct opt fsck_opts[] = {
+	{ "key", "FILE", NULL, "the key of the volume", NULL, OPT_TEXT, 0, OPT_AT(struct fsck, key_file) },
+};
+
+const struct tool_cmd cmd_volume_fsck = {
+	"volume fsck", "--key FILE URL", "checks a volume while it is in use", fsck_run, fsck_opts, ARRAY_SIZE(fsck_opts),
+	.mixed = true, .also = &cmd_volume_assemble,
+};
