@@ -12,11 +12,13 @@
 #   disks     volumes on 1, 2 and 4 stripe servers, each with a simulated disk of 100 MB/s (store=rate:100M): sequential reads
 #             and writes of 1, and of 4 clients with a file each; divided by the rate on one server
 #   local     reads and writes on 4 stripe servers without a limit, in memory (tmpfs), beside one; with the client's CPU
+#   names     names of a volume of 4 stripe servers beside those of a plain export: operations on FILES (10000) empty files,
+#             `leat put` of a directory of FILES / 5 files of 4 KiB, `leat ls -l` of FILES. Also on disk ($TMPDIR)
 
 set -eu
 cd "$(dirname "$0")/.."
-: "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${ROUNDS:=5}" "${SECS:=1}" "${SIZE:=128}"
-parts=${*:-disks local}
+: "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${ROUNDS:=5}" "${SECS:=1}" "${SIZE:=128}" "${FILES:=10000}"
+parts=${*:-disks local names}
 . scripts/private-leatd.sh
 . scripts/private-volume.sh
 
@@ -29,9 +31,11 @@ else
 	echo "bench-volume: /dev/shm is no tmpfs: the disk below $tmp is measured, too"
 fi
 work=$(mktemp -d "$tmp/leat-bench.XXXXXX")
+disk=$(mktemp -d "${TMPDIR:-/tmp}/leat-bench.XXXXXX")
 finish() {
 	volume_stop
-	rm -rf "$work"
+	leatd_stop
+	rm -rf "$work" "$disk"
 }
 trap finish EXIT
 trap 'exit 130' INT
@@ -116,4 +120,61 @@ if wanted local; then
 	done
 	head_line local
 	rows 1 1 4
+fi
+
+# ---- names ---------------------------------------------------------------------------------------
+
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+timed() { # NAME COMMAND...: milliseconds to NAME's figures
+	name=$1
+	shift
+	begin=$(now_ms)
+	"$@" >/dev/null
+	echo $(($(now_ms) - begin)) >>"$work/ms.$name"
+}
+
+names_in() { # DIR WHAT
+	mkdir "$1/plain" "$work/files"
+	leatd_start "$1/plain" 2>/dev/null
+	volume_start "$1/v" 4
+	echo
+	echo "names $2: $FILES files of a plain export, and of a volume (x: to the first column; wanted: at least 0.67)"
+	echo
+	build/bench/names -c -n "$FILES" -r "$ROUNDS" "$1/plain" plain="$local_url?cache=none" volume="$volume_url?cache=none"
+	i=0
+	while [ "$i" -lt $((FILES / 5)) ]; do
+		head -c 4096 /dev/zero >"$work/files/$i"
+		i=$((i + 1))
+	done
+	for url in "$local_url" "$volume_url"; do # a directory for ls
+		"$LEAT" mkdir "$url/many"
+		"$LEAT" put -r "$work/files" "$url/many/a"
+		"$LEAT" ls "$url/many/a" >/dev/null
+	done
+	round=0
+	while [ "$round" -lt "$ROUNDS" ]; do
+		for which in plain volume; do
+			url=$local_url
+			[ $which = plain ] || url=$volume_url
+			timed $which.put "$LEAT" put -r "$work/files" "$url/put.$round"
+			timed $which.ls "$LEAT" ls -l "$url/many/a"
+		done
+		round=$((round + 1))
+	done
+	for what in put ls; do
+		printf '    %-4s of %d files of 4 KiB: plain %d ms, volume %d ms, %.2f of its time\n' \
+			$what $((FILES / 5)) "$(median <"$work/ms.plain.$what")" "$(median <"$work/ms.volume.$what")" \
+			"$(ratio "$work/ms.volume.$what" "$work/ms.plain.$what")"
+	done
+	volume_stop
+	leatd_stop
+	rm -rf "$1/plain" "$1/v" "${work:?}"/*
+}
+
+if wanted names; then
+	volume_stop
+	rm -rf "${work:?}"/*
+	names_in "$work" 'in memory'
+	FILES=$((FILES / 10))
+	names_in "$disk" 'on disk'
 fi

@@ -21,8 +21,9 @@ leatd_start() {
 		"$LEATD" ${leatd_options-} --state-dir "$work/state" --export "/demo=$1,rw,no_root_squash" \
 			--listen "local://$work/leatd.sock" --listen tcp://127.0.0.1:0 &
 		echo "pid $!"
-		wait $!
-		echo "ended $?"
+		rc=0
+		wait $! || rc=$?
+		echo "ended $rc"
 	} >"$work/words" 2>&1 3<&- &
 	leatd_shell=$!
 	local_url='' tcp_url=''

@@ -6,6 +6,7 @@
 #
 #   volume_start DIR N [LINE...]   makes DIR and a volume there on N stripe servers, whose sections get the LINEs; starts
 #                                  their leatds and the manager; sets $volume_url, $volume_map, $volume_key; or fails
+#                                  With $volume_tcp, an address of this machine: over TCP, at its ports 30000 to 30000 + N
 #   volume_stop                    ends them and waits; harmless when none run
 #
 # Needs $LEAT and $LEATD. The volume is called vol. Nothing is slept for: each leatd's own words come through a pipe until
@@ -20,8 +21,9 @@ volume_leatd() {
 	{
 		"$LEATD" --config "$1" &
 		echo "pid $!"
-		wait $!
-		echo "ended $?"
+		rc=0
+		wait $! || rc=$?
+		echo "ended $rc"
 	} >"$1.words" 2>&1 4<&- &
 	volume_shells="$volume_shells $!"
 	while read -r line <&4; do
@@ -42,26 +44,37 @@ volume_leatd() {
 	exec 4<&-
 }
 
+# volume_at NAME PORT: the URL of a leatd
+volume_at() {
+	if [ -n "${volume_tcp:-}" ]; then
+		echo "tcp://$volume_tcp:$((30000 + $2))"
+	else
+		echo "local://$volume_dir.$1"
+	fi
+}
+
 volume_start() {
 	volume_dir=$1 volume_n=$2
 	shift 2
 	servers='' i=1
 	while [ "$i" -le "$volume_n" ]; do
-		servers=$servers${servers:+,}local://$volume_dir.server-$i
+		servers=$servers${servers:+,}$(volume_at "server-$i" "$i")
 		i=$((i + 1))
 	done
-	"$LEAT" volume create "$volume_dir" --name vol --servers "$servers" --listen "local://$volume_dir.manager" \
-		>"$volume_dir.conf" || return 1
+	"$LEAT" volume create "$volume_dir" --name vol --servers "$servers" --listen "$(volume_at manager 0)" \
+		${volume_tcp:+--clients "$volume_tcp"} >"$volume_dir.conf" || return 1
 	i=1
 	while [ "$i" -le "$volume_n" ]; do
+		mkdir -p -m 700 "$volume_dir/stripes-$i" # there is one already, unless its server has an address of a network
 		for line in "$@"; do
 			echo "$line" >>"$volume_dir/server-$i.conf"
 		done
 		volume_leatd "$volume_dir/server-$i.conf" || return 1
 		i=$((i + 1))
 	done
+	[ -z "${volume_tcp:-}" ] || echo 'no_root_squash = yes' >>"$volume_dir/manager.conf"
 	volume_leatd "$volume_dir/manager.conf" || return 1
-	volume_url=local://$volume_dir.manager/vol volume_map=$volume_dir/map volume_key=$volume_dir/key
+	volume_url=$(volume_at manager 0)/vol volume_map=$volume_dir/map volume_key=$volume_dir/key
 }
 
 volume_stop() {

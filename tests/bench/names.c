@@ -586,7 +586,7 @@ static int prepare(void)
 			err = leat_mount(w->url, opts, &w->m);
 
 		if (!err && w->url)
-			err = leat_open(w->m, name, O_RDWR, 0, &w->open_file);
+			err = leat_open(w->m, name, O_RDWR | O_CREAT, 0644, &w->open_file); /* a volume has another directory */
 		if (err)
 			fprintf(stderr, "names: %s: %s\n", w->url, leat_error(NULL));
 	}
