@@ -88,7 +88,7 @@ LDFLAGS_test_store_sim := -Wl,--wrap=clock_gettime,--wrap=timerfd_settime
 LDFLAGS_test_store_aio := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=rpcrdma_engine_watch
 LDFLAGS_test_store_aio_kernel := $(LDFLAGS_test_store_aio)
 LDFLAGS_test_dir_watch_fs := -Wl,--wrap=inotify_add_watch,--wrap=read
-LDFLAGS_test_volume_create := -Wl,--wrap=mkdirat,--wrap=fsync,--wrap=write,--wrap=open_memstream,--wrap=malloc,--wrap=calloc,--wrap=strdup
+LDFLAGS_test_volume_create := -Wl,--wrap=mkdir,--wrap=mkdirat,--wrap=fsync,--wrap=write,--wrap=open_memstream,--wrap=malloc,--wrap=calloc,--wrap=strdup
 LDFLAGS_test_vfs := -Wl,--wrap=fsync,--wrap=syncfs
 LDFLAGS_test_silent_disk := -Wl,--wrap=preadv2,--wrap=pwritev2,--wrap=io_submit
 LDFLAGS_test_server_async := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=pwritev2

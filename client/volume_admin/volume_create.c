@@ -9,6 +9,7 @@
  * Threads:   Any.
  * Errors:    -errno with a text for the administrator.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -315,7 +316,33 @@ static int fill(const struct maker *m)
 	return opt_fail(err, m->why, m->why_bytes, "%s: %s", m->path, strerror(-err));
 }
 
-/* The directory exists, and is ours. */
+static bool is_empty(int fd)
+{
+	int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = again < 0 ? NULL : fdopendir(again);
+	const struct dirent *e;
+	unsigned n = 0;
+
+	if (!d) {
+		if (again >= 0)
+			close(again);
+		return false;
+	}
+	while ((e = readdir(d)) != NULL)
+		n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+	closedir(d);
+	return !n;
+}
+
+/* Where other users may write to the parent, one of them could have replaced the directory since it was made. */
+static bool is_as_made(const struct maker *m)
+{
+	struct stat st, named;
+
+	return !fstat(m->fd, &st) && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) && is_empty(m->fd) &&
+	       !lstat(m->path, &named) && named.st_dev == st.st_dev && named.st_ino == st.st_ino;
+}
+
 static int make_contents(struct maker *m, const char *dir)
 {
 	int err;
@@ -323,6 +350,8 @@ static int make_contents(struct maker *m, const char *dir)
 	m->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (m->fd < 0 || !realpath(dir, m->path))
 		err = opt_fail(-errno, m->why, m->why_bytes, "%s: %s", dir, strerror(errno));
+	else if (!is_as_made(m))
+		err = opt_fail(-EPERM, m->why, m->why_bytes, "%s: another user has replaced the new directory", dir);
 	else if (!is_plain(m->path))
 		err = opt_fail(-EINVAL, m->why, m->why_bytes, "%s: a configuration cannot name this path", dir);
 	else

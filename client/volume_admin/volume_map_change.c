@@ -77,9 +77,16 @@ static int change_map(struct volume_map *m, const struct leat_volume_change *c, 
 	return 0;
 }
 
-static int write_text(int fd, mode_t mode, const char *text)
+/* With the owner and the mode of the file that it replaces. The manager may have to read it as that user. */
+static int write_text(int fd, const struct stat *old, const char *text, char *why, size_t why_bytes)
 {
-	return fchmod(fd, mode) ? -errno : lt_volume_write(fd, text, strlen(text));
+	int err;
+
+	if (fchown(fd, old->st_uid, old->st_gid))
+		return opt_fail(-errno, why, why_bytes, "cannot keep its owner %u:%u: %s", (unsigned)old->st_uid,
+				(unsigned)old->st_gid, strerror(errno));
+	err = fchmod(fd, old->st_mode & 07777) ? -errno : lt_volume_write(fd, text, strlen(text));
+	return err ? opt_fail(err, why, why_bytes, "%s", strerror(-err)) : 0;
 }
 
 /* Makes a rename durable. */
@@ -104,8 +111,8 @@ static int replace(const char *file, const char *temp, int fd, const struct leat
 {
 	struct volume_map m;
 	char *text = NULL;
-	mode_t mode;
-	int err = lt_volume_map_load(file, &m, &mode, why, why_bytes);
+	struct stat st;
+	int err = lt_volume_map_load(file, &m, &st, why, why_bytes);
 
 	if (err)
 		return err;
@@ -115,11 +122,11 @@ static int replace(const char *file, const char *temp, int fd, const struct leat
 	volume_map_fini(&m);
 	if (err)
 		return err;
-	err = write_text(fd, mode, text);
+	err = write_text(fd, &st, text, why, why_bytes);
 	free(text);
 	if (!err && rename(temp, file))
-		err = -errno;
-	return err ? opt_fail(err, why, why_bytes, "%s", strerror(-err)) : 0;
+		err = opt_fail(-errno, why, why_bytes, "%s", strerror(errno));
+	return err;
 }
 
 int leat_volume_map_change(const char *file, const struct leat_volume_change *change, uint32_t *ret_server, char *why,

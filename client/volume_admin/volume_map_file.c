@@ -66,15 +66,13 @@ int lt_volume_map_text(const struct volume_map *m, char **ret, char *why, size_t
 }
 
 /* Return: the length, at most VOLUME_MAP_FILE_MAX + 1; -errno */
-static ssize_t read_all(int fd, char *text, mode_t *ret_mode)
+static ssize_t read_all(int fd, char *text, struct stat *ret_st)
 {
-	struct stat st;
 	size_t n = 0;
 	ssize_t got;
 
-	if (fstat(fd, &st))
+	if (fstat(fd, ret_st))
 		return -errno;
-	*ret_mode = st.st_mode & 07777;
 	do {
 		got = read(fd, text + n, VOLUME_MAP_FILE_MAX + 1 - n);
 		if (got < 0)
@@ -84,13 +82,13 @@ static ssize_t read_all(int fd, char *text, mode_t *ret_mode)
 	return (ssize_t)n;
 }
 
-int lt_volume_map_load(const char *file, struct volume_map *ret, mode_t *ret_mode, char *why, size_t why_bytes)
+int lt_volume_map_load(const char *file, struct volume_map *ret, struct stat *ret_st, char *why, size_t why_bytes)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err;
 	char *text = malloc(VOLUME_MAP_FILE_MAX + 1);
 	ssize_t n;
 
-	n = fd < 0 ? -errno : !text ? -ENOMEM : read_all(fd, text, ret_mode);
+	n = fd < 0 ? -errno : !text ? -ENOMEM : read_all(fd, text, ret_st);
 	if (fd >= 0)
 		close(fd);
 	if (n > (ssize_t)VOLUME_MAP_FILE_MAX)
@@ -107,8 +105,8 @@ int leat_volume_map_read(const char *file, struct leat_volume_map **ret, char *w
 {
 	char reason[256] = "";
 	struct volume_map map;
-	mode_t mode;
-	int err = lt_volume_map_load(file, &map, &mode, reason, sizeof(reason));
+	struct stat st;
+	int err = lt_volume_map_load(file, &map, &st, reason, sizeof(reason));
 
 	if (err)
 		return opt_fail(err, why, why_bytes, "map %s: %s", file, reason);

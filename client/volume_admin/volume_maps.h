@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/util.h"
@@ -22,12 +23,12 @@ int must_check lt_volume_map_make(uint64_t volume, uint64_t version, const volum
 				  struct leat_volume_map **ret);
 
 /** lt_volume_map_load - reads the file of a map; volume_map_fini() follows
- * @ret_mode: gets its permissions
+ * @ret_st: gets its owner and its permissions
  * @why: gets the reason of a failure, without the name of the file
  *
  * Return: 0, -errno.
  */
-int must_check lt_volume_map_load(const char *file, struct volume_map *ret, mode_t *ret_mode, char *why, size_t why_bytes);
+int must_check lt_volume_map_load(const char *file, struct volume_map *ret, struct stat *ret_st, char *why, size_t why_bytes);
 
 /** lt_volume_map_text - prints a map, and checks the text as all readers do
  * @ret: the caller frees it with free()

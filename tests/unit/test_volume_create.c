@@ -64,6 +64,20 @@ FILE *__wrap_open_memstream(char **ret, size_t *n)
 	return fails() ? NULL : __real_open_memstream(ret, n);
 }
 
+/* What another user does to a directory that was just made; NULL: nothing */
+static void (*after_mkdir)(const char *path);
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+	int rc = __real_mkdir(path, mode);
+
+	if (!rc && after_mkdir)
+		after_mkdir(path);
+	return rc;
+}
+
 static unsigned memory_countdown; /* the allocation that fails; 0: none */
 
 static bool has_memory(void)
@@ -257,6 +271,48 @@ static void leaves_nothing(void **state)
 	clear();
 }
 
+static void becomes_link(const char *path)
+{
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(symlink(dir.path, path), 0);
+}
+
+static void becomes_writable(const char *path)
+{
+	assert_int_equal(chmod(path, 0775), 0);
+}
+
+static void becomes_of_another_user(const char *path)
+{
+	assert_int_equal(chown(path, 65534, 65534), 0);
+}
+
+static void becomes_filled(const char *path)
+{
+	(void)path;
+	tmp_dir_write(&dir, "v/file", "text");
+}
+
+/* The parent is a directory that others may write to: what they put in place of the new directory is not used. */
+static void replaced(void **state)
+{
+	static void (*const others[])(const char *path) = { becomes_link, becomes_writable, becomes_filled,
+							     becomes_of_another_user };
+	struct leat_volume_plan p = a_plan();
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(others) - (geteuid() != 0); i++) {
+		after_mkdir = others[i];
+		if (!create(&p, NULL))
+			fail_msg("%u: it was created", i);
+		after_mkdir = NULL;
+		assert_int_equal(access(tmp_dir_path(&dir, "key"), F_OK), -1);
+		assert_int_equal(access(tmp_dir_path(&dir, "v/key"), F_OK), -1);
+		(void)unlink(tmp_dir_path(&dir, "v"));
+		clear();
+	}
+}
+
 static void reads_map(void **state)
 {
 	static const char text[] = "volume = 0000000000000009\nversion = 3\n[server 4]\nurl = tcp://a\n"
@@ -335,6 +391,29 @@ static void changes_map(void **state)
 	has("map", "version = 6\n");
 }
 
+/* Of a file of another user: root keeps the owner, others cannot. */
+static void map_keeps_owner(void **state)
+{
+	static const char text[] = "volume = 0000000000000009\nversion = 3\n[server 4]\nurl = tcp://a\n";
+	struct stat st;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	tmp_dir_write(&dir, "map", text);
+	assert_int_equal(chown(tmp_dir_path(&dir, "map"), 65534, 65533), 0);
+	assert_int_equal(change(4, "tcp://b", LEAT_VOLUME_KEEP, NULL), 0);
+	assert_int_equal(stat(tmp_dir_path(&dir, "map"), &st), 0);
+	assert_true(st.st_uid == 65534 && st.st_gid == 65533);
+	assert_int_equal(chmod(dir.path, 0777), 0);
+	assert_int_equal(seteuid(65532), 0);
+	assert_int_equal(change(4, "tcp://c", LEAT_VOLUME_KEEP, NULL), -EPERM);
+	assert_int_equal(seteuid(0), 0);
+	assert_non_null(strstr(why, "cannot keep its owner 65534:65533"));
+	assert_int_equal(access(tmp_dir_path(&dir, "map.new"), F_OK), -1);
+	has("map", "url = tcp://b");
+}
+
 /* Return: 0, -ENOMEM; each of them leaves no memory behind */
 static int use_files(unsigned step)
 {
@@ -402,6 +481,7 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(makes), cmocka_unit_test(refuses), cmocka_unit_test(leaves_nothing),
+					    cmocka_unit_test(replaced), cmocka_unit_test(map_keeps_owner),
 					    cmocka_unit_test(reads_map), cmocka_unit_test(changes_map),
 					    cmocka_unit_test(short_of_memory) };
 
