@@ -97,8 +97,8 @@ static const struct lt_statuses volume_statuses = { .is_later = is_volume_later,
 
 static const struct lt_proc volume_procs[] = {
 	[VOLUMEPROC_MAP] = PROC(MAP, 28u + VOLUME_SERVERS_MAX * (12u + VOLUME_URL_MAX)),
-	[VOLUMEPROC_LAYOUT] = PROC(LAYOUT, 44u + STRIPE_OBJECT_BYTES + VOLUME_SERVERS_MAX * (4u + STRIPE_HANDLE_BYTES)),
-	[VOLUMEPROC_REPORT] = PROC(REPORT, 8u), /* may be executed twice */
+	[VOLUMEPROC_LAYOUT] = PROC(LAYOUT, 48u + STRIPE_OBJECT_BYTES + VOLUME_SERVERS_MAX * (4u + STRIPE_HANDLE_BYTES)),
+	[VOLUMEPROC_REPORT] = PROC(REPORT, 12u), /* may be executed twice */
 	[VOLUMEPROC_CHECK] = PROC(CHECK, 32u + VOLUME_CHECK_MAX * (STRIPE_OBJECT_BYTES + 4u)),
 };
 

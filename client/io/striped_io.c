@@ -47,11 +47,16 @@ static void stop(struct lt_subreq *p, int err, const char *what, const char *why
 
 /* ---- before the first call ---- */
 
+static enum lt_striped_use use_of(const struct lt_bulk *io)
+{
+	return io->write ? LT_STRIPED_WRITE : LT_STRIPED_READ;
+}
+
 static void send_layout(struct lt_subreq *p)
 {
 	struct lt_bulk *io = p->bulk;
 
-	p->args.volume_layout = lt_striped_ask(striped_of(io), io->write);
+	p->args.volume_layout = lt_striped_ask(striped_of(io), use_of(io));
 	lt_call_start_volume(&p->call, VOLUMEPROC_LAYOUT, &p->args, &p->res, lt_bulk_done);
 }
 
@@ -96,7 +101,7 @@ static void begin_io(struct lt_bulk *io)
 		lt_bulk_stop(io, io->off, -ENOMEM);
 		return;
 	}
-	if (!lt_striped_handles(f->striped, io->write, lt_handle_now(m)))
+	if (!lt_striped_may(f->striped, use_of(io), lt_handle_now(m)))
 		send_layout(lt_bulk_ask(io));
 	else if (passes_size(io))
 		send_getattr(lt_bulk_ask(io));
@@ -290,7 +295,7 @@ static bool take_size(struct lt_subreq *p)
 
 static void take_report(struct lt_subreq *p)
 {
-	lt_striped_reported(striped_of(p->bulk), p->mark);
+	lt_striped_reported(striped_of(p->bulk), p->mark, &p->res.volume_report.VOLREPORTres_u.resok, p->call.sent_ns);
 }
 
 static bool subreq_replied(struct lt_subreq *p)
@@ -339,7 +344,7 @@ static bool subreq_failed(struct lt_subreq *p, int *err)
 		return false;
 	if (lt_striped_needs_layout(p->call.status) && !p->tried && lt_bulk_may_continue(p)) {
 		p->tried = true;
-		if (p->epoch != s->epoch && lt_striped_handles(s, io->write, lt_handle_now(io->task.m)))
+		if (p->epoch != s->epoch && lt_striped_may(s, use_of(io), lt_handle_now(io->task.m)))
 			return !go_on(p);
 		send_layout(p);
 		return true;
@@ -366,7 +371,7 @@ static bool end_io(struct lt_bulk *io)
 	io->phase = PHASE_REPORTED;
 	p = lt_bulk_ask(io);
 	p->mark = f->striped->wrote;
-	p->args.volume_report = lt_striped_report(f->striped);
+	p->args.volume_report = lt_striped_report(f->striped, false);
 	lt_call_start_volume(&p->call, VOLUMEPROC_REPORT, &p->args, &p->res, lt_bulk_done);
 	return true;
 }

@@ -45,13 +45,19 @@ struct lt_stripe_sync {
 
 int lt_striped_open(struct leat_file *f)
 {
+	if (f->striped)
+		return 0;
+	f->striped = lt_striped_get(f->m->volume, &f->fh);
 	if (!f->striped)
-		f->striped = lt_striped_get(f->m->volume, &f->fh);
-	return f->striped ? 0 : -ENOMEM;
+		return -ENOMEM;
+	f->striped->writers += lt_file_can_write(f);
+	return 0;
 }
 
 void lt_striped_close(struct leat_file *f)
 {
+	if (f->striped && lt_file_can_write(f))
+		lt_striped_leave(f->striped);
 	lt_striped_put(f->striped);
 	f->striped = NULL;
 	free(f->verfs);
@@ -114,7 +120,7 @@ static void reported(struct lt_op *op, int err)
 	bool is_old = err && op->call.status == VOLUME_ERR_OLDEPOCH;
 
 	if (!err)
-		lt_striped_reported(s, op->seq);
+		lt_striped_reported(s, op->seq, &op->res.volume_report.VOLREPORTres_u.resok, op->call.sent_ns);
 	lt_op_free_results(op);
 	if (is_old && !sync->again) {
 		sync->again = true;
@@ -127,14 +133,15 @@ static void reported(struct lt_op *op, int err)
 static void send_report(struct lt_stripe_sync *sync)
 {
 	struct lt_op *op = sync->op;
-	struct lt_striped *s = op->task.file->striped;
+	const struct leat_file *f = op->task.file;
+	struct lt_striped *s = f->striped;
 
 	if (!lt_striped_owes(s)) {
 		finish(sync, 0);
 		return;
 	}
 	op->seq = s->wrote;
-	op->args.volume_report = lt_striped_report(s);
+	op->args.volume_report = lt_striped_report(s, f->is_closing && s->writers == 1);
 	lt_op_call_volume(op, VOLUMEPROC_REPORT, reported);
 }
 
@@ -279,7 +286,7 @@ static void send_layout(struct lt_stripe_sync *sync)
 {
 	struct lt_op *op = sync->op;
 
-	op->args.volume_layout = lt_striped_ask(op->task.file->striped, true);
+	op->args.volume_layout = lt_striped_ask(op->task.file->striped, LT_STRIPED_PROVE);
 	lt_op_call_volume(op, VOLUMEPROC_LAYOUT, take_layout);
 }
 

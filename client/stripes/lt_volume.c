@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "lt_volume.h"
 #include "striped.h"
@@ -119,6 +120,11 @@ static int create_volume(struct leat *m, const VOLMAPresok *ok)
 
 	if (!v)
 		return -ENOMEM;
+	if (getrandom(&v->instance, sizeof(v->instance), 0) != sizeof(v->instance)) {
+		free(v);
+		return -EIO;
+	}
+	v->instance |= 1; /* 0 means no lease */
 	v->m = m;
 	v->id = ok->volume;
 	list_init(&v->servers);

@@ -23,6 +23,7 @@ struct lt_stripe_server {
 struct lt_volume {
 	struct leat *m;
 	uint64_t id, map;          /* map: version */
+	uint64_t instance, number; /* of leases: random; of the last call that says something of one */
 	struct list servers;
 	unsigned changes;          /* servers that newer maps have brought */
 	struct list nodes;         /* struct lt_striped: files in use */

@@ -6,7 +6,9 @@
  * Operation:  Handles have a lifetime. It is counted here by the local clock, from the time at which the LAYOUT was sent.
  *             The size of a file only grows as long as its epoch is the same. A manager that cuts it raises the epoch,
  *             and the stripe servers refuse the handles of this client. So a read below the known size needs no look at it.
- *             The manager learns of writes by reports: by fsync, close and synchronous writes, and by a timer.
+ *             The manager learns of writes by reports: by fsync, close and synchronous writes, and by a timer. A lease has
+ *             it ask the servers if this client ends before its last report. Reports renew the lease, and that of the
+ *             last close ends it; a client that was idle for long gets a new one with a layout.
  * Memory:     The state of a file lives as long as a file or an operation refers to it.
  * Threads:    The owner's.
  * Errors:     A report of the timer that fails is made again by the next tick, by fsync or close.
@@ -21,6 +23,7 @@
 
 #define REPORT_NS NS_PER_S
 #define MARGIN_MAX_S 30u
+#define LEASE_PART 3u /* a lease is good for all but that part of its time */
 
 static struct lt_striped *find_node(const struct lt_volume *v, const struct lt_fh *fh)
 {
@@ -74,9 +77,30 @@ const struct lt_stripe_handles *lt_striped_handles(const struct lt_striped *s, b
 	return h->v && now_ns < h->until_ns ? h : NULL;
 }
 
-VOLLAYOUTargs lt_striped_ask(struct lt_striped *s, bool write)
+bool lt_striped_may(const struct lt_striped *s, enum lt_striped_use use, uint64_t now_ns)
 {
-	return (VOLLAYOUTargs){ .fh = { s->fh.len, s->fh.data }, .rights = write ? STRIPE_MAY_WRITE : STRIPE_MAY_READ };
+	if (!lt_striped_handles(s, use != LT_STRIPED_READ, now_ns))
+		return false;
+	return use != LT_STRIPED_WRITE || now_ns < s->lease_ns || (s->lease_ns && lt_striped_owes(s));
+}
+
+/* Numbers the next call. */
+static volume_lease lease_of(struct lt_striped *s, bool wanted)
+{
+	return (volume_lease){ .instance = wanted ? s->v->instance : 0, .number = ++s->v->number };
+}
+
+VOLLAYOUTargs lt_striped_ask(struct lt_striped *s, enum lt_striped_use use)
+{
+	return (VOLLAYOUTargs){ .fh = { s->fh.len, s->fh.data },
+				.rights = use == LT_STRIPED_READ ? STRIPE_MAY_READ : STRIPE_MAY_WRITE,
+				.lease = lease_of(s, use == LT_STRIPED_WRITE) };
+}
+
+/* A reply says that the lease lasts @ms from when its call was sent. */
+static void renew_lease(struct lt_striped *s, uint32_t ms, uint64_t sent_ns)
+{
+	s->lease_ns = MAX(s->lease_ns, sent_ns + (ms - ms / LEASE_PART) * NS_PER_MS);
 }
 
 /* Return: NULL; or why it cannot be the layout of this file */
@@ -130,6 +154,8 @@ int lt_striped_take(struct lt_striped *s, bool write, const VOLLAYOUTresok *ok, 
 		memcpy(h->v[i], ok->stripes.stripes_val[i].handle, STRIPE_HANDLE_BYTES);
 	}
 	h->until_ns = sent_ns + (ok->lifetime - margin_s) * NS_PER_S;
+	if (ok->lease)
+		renew_lease(s, ok->lease, sent_ns);
 	h->serial++;
 	return 0;
 }
@@ -149,17 +175,24 @@ void lt_striped_wrote(struct lt_striped *s, uint64_t end)
 	start_reports(s->v);
 }
 
-VOLREPORTargs lt_striped_report(struct lt_striped *s)
+VOLREPORTargs lt_striped_report(struct lt_striped *s, bool last)
 {
-	VOLREPORTargs a = { .fh = { s->fh.len, s->fh.data }, .bytes = s->grown.bytes };
+	VOLREPORTargs a = { .fh = { s->fh.len, s->fh.data }, .lease = lease_of(s, last || s->lease_ns), .bytes = s->grown.bytes };
 
 	memcpy(a.handle, s->writes.v[0], sizeof(a.handle));
+	a.flags = lt_striped_owes(s) ? VOLUME_REPORT_WROTE : 0;
+	if (last) {
+		a.flags |= VOLUME_REPORT_LAST;
+		s->lease_ns = 0;
+	}
 	return a;
 }
 
-void lt_striped_reported(struct lt_striped *s, uint64_t upto)
+void lt_striped_reported(struct lt_striped *s, uint64_t upto, const VOLREPORTresok *ok, uint64_t sent_ns)
 {
 	s->reported = MAX(s->reported, upto);
+	if (s->lease_ns && ok->lease)
+		renew_lease(s, ok->lease, sent_ns);
 	s->bytes = lt_striped_size(s);
 	lt_cache_doubt(s->v->m->cache, lt_fh_wire(&s->fh));
 	if (lt_striped_owes(s))
@@ -196,12 +229,17 @@ void lt_striped_wait_report(struct lt_striped *s, struct lt_op *op, lt_op_step n
 	list_add_tail(&s->waiting, &op->waits);
 }
 
+static void take_report(struct lt_op *op)
+{
+	lt_striped_reported(striped_of(op), op->seq, &op->res.volume_report.VOLREPORTres_u.resok, op->call.sent_ns);
+}
+
 static void resize_reported(struct lt_op *op, int err)
 {
 	struct lt_striped *s = striped_of(op);
 
 	if (!err)
-		lt_striped_reported(s, op->seq);
+		take_report(op);
 	lt_op_free_results(op);
 	op->striped = NULL;
 	lt_striped_put(s);
@@ -219,7 +257,7 @@ static void resize_report(struct lt_op *op, int err)
 		return;
 	}
 	op->seq = s->wrote;
-	op->args.volume_report = lt_striped_report(s);
+	op->args.volume_report = lt_striped_report(s, false);
 	lt_op_call_volume(op, VOLUMEPROC_REPORT, resize_reported);
 }
 
@@ -244,7 +282,7 @@ static void report_end(struct lt_op *op, int err)
 	if (err && op->call.status == VOLUME_ERR_OLDEPOCH)
 		s->writes.until_ns = 0; /* not again before there is a new layout */
 	if (!err)
-		lt_striped_reported(s, op->seq);
+		take_report(op);
 	lt_op_free_results(op);
 	s->is_reporting = false;
 	while (!list_is_empty(&s->waiting))
@@ -259,24 +297,56 @@ static void report_begin(struct lt_op *op, int err)
 
 	(void)err; /* a first step */
 	op->seq = s->wrote;
-	op->args.volume_report = lt_striped_report(s);
+	op->args.volume_report = lt_striped_report(s, false);
 	lt_op_call_volume(op, VOLUMEPROC_REPORT, report_end);
 }
 
-static void report_one(struct lt_striped *s)
+/* Return: true: @first runs without a caller */
+static bool start_background(struct lt_striped *s, lt_op_step first)
 {
 	struct leat *m = s->v->m;
 	struct lt_op *op;
 
-	if (s->is_reporting || m->no_background || !lt_striped_handles(s, true, lt_handle_now(m)))
-		return;
-	if (lt_op_create(m, "report", NULL, NULL, (struct leat_cb){ 0 }, &op))
-		return;
+	if (m->no_background || !lt_striped_handles(s, true, lt_handle_now(m)) ||
+	    lt_op_create(m, "report", NULL, NULL, (struct leat_cb){ 0 }, &op))
+		return false;
 	op->task.background = true;
 	op->striped = s;
-	s->is_reporting = true;
 	lt_striped_hold(s);
-	(void)lt_op_submit(op, report_begin);
+	(void)lt_op_submit(op, first);
+	return true;
+}
+
+static void report_one(struct lt_striped *s)
+{
+	if (!s->is_reporting)
+		s->is_reporting = start_background(s, report_begin);
+}
+
+static void leave_end(struct lt_op *op, int err)
+{
+	(void)err; /* then the lease lapses */
+	lt_op_free_results(op);
+	lt_striped_put(striped_of(op));
+	lt_op_finish(op, 0);
+}
+
+static void leave_begin(struct lt_op *op, int err)
+{
+	struct lt_striped *s = striped_of(op);
+
+	if (err || s->writers || !s->lease_ns || lt_striped_owes(s)) {
+		leave_end(op, err);
+		return;
+	}
+	op->args.volume_report = lt_striped_report(s, true);
+	lt_op_call_volume(op, VOLUMEPROC_REPORT, leave_end);
+}
+
+void lt_striped_leave(struct lt_striped *s)
+{
+	if (!--s->writers && s->lease_ns && !lt_striped_owes(s))
+		(void)start_background(s, leave_begin);
 }
 
 static void report_all(struct rpcrdma_timer *t)

@@ -31,6 +31,8 @@ struct lt_striped {
 	uint64_t epoch;
 	uint32_t *servers;         /* id for each stripe */
 	struct lt_stripe_handles reads, writes;
+	uint64_t lease_ns;         /* the manager asks for the size if this client ends before that time; 0: it does not */
+	unsigned writers;          /* open files that may write */
 	uint64_t bytes;            /* a size that the file has at least, in this epoch */
 
 	/* written in this epoch, and not reported */
@@ -52,11 +54,23 @@ static inline void lt_striped_hold(struct lt_striped *s)
 	s->refs++;
 }
 
+/* What a LAYOUT is for. */
+enum lt_striped_use {
+	LT_STRIPED_READ,
+	LT_STRIPED_WRITE, /* of bytes that the manager may not know of: with a lease */
+	LT_STRIPED_PROVE, /* that this client may write: for commits and reports, without a lease */
+};
+
 /** lt_striped_handles - the handles with the right to read or write; NULL: ask for a layout first */
 const struct lt_stripe_handles *lt_striped_handles(const struct lt_striped *s, bool write, uint64_t now_ns);
 
+/** lt_striped_may - are there handles for this use? Otherwise ask for a layout first
+ * Without a lease a write needs a layout. A client that cannot report, since the manager is away, goes on writing.
+ */
+bool lt_striped_may(const struct lt_striped *s, enum lt_striped_use use, uint64_t now_ns);
+
 /** lt_striped_ask - the arguments of LAYOUT; they point into @s */
-VOLLAYOUTargs lt_striped_ask(struct lt_striped *s, bool write);
+VOLLAYOUTargs lt_striped_ask(struct lt_striped *s, enum lt_striped_use use);
 
 /** lt_striped_take - takes over what a LAYOUT returned
  * @sent_ns: when it was sent
@@ -106,10 +120,15 @@ static inline void lt_striped_resized(struct lt_striped *s)
 	s->reads.until_ns = s->writes.until_ns = 0;
 }
 
-/** lt_striped_report - the arguments of REPORT; they point into @s. The handles to write are needed and present */
-VOLREPORTargs lt_striped_report(struct lt_striped *s);
+/** lt_striped_report - the arguments of REPORT; they point into @s. The handles to write are needed and present
+ * @last: this client will need a new layout before it writes again
+ */
+VOLREPORTargs lt_striped_report(struct lt_striped *s, bool last);
 
-/** lt_striped_reported - a REPORT was acknowledged that was made when s->wrote was @upto */
-void lt_striped_reported(struct lt_striped *s, uint64_t upto);
+/** lt_striped_reported - a REPORT was acknowledged that was sent at @sent_ns, and made when s->wrote was @upto */
+void lt_striped_reported(struct lt_striped *s, uint64_t upto, const VOLREPORTresok *ok, uint64_t sent_ns);
+
+/** lt_striped_leave - an open file that may write has been closed: without any other one, the lease ends */
+void lt_striped_leave(struct lt_striped *s);
 
 #endif

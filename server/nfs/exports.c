@@ -79,10 +79,10 @@ static void close_exports(struct served *s)
 {
 	struct exports *e = container_of(s, struct exports, served);
 
+	volume_managers_close(&e->table);
 	fh_set_destroy(e->fhs);
 	for (size_t i = 0; i < e->table.n; i++)
 		dir_watch_put(e->table.v[i].dirs);
-	volume_managers_close(&e->table);
 	export_table_close(&e->table);
 }
 

@@ -144,7 +144,7 @@ static int open_exports(struct nfs_server *s, const struct conf *conf)
 		return err;
 	}
 	exports_announce(NULL, s->exports);
-	volume_managers_use(&s->exports->table);
+	volume_managers_use(&s->exports->table, s->exports->fhs);
 	return 0;
 }
 
@@ -217,7 +217,7 @@ void nfs_server_commit(struct server *srv, void *change)
 	pthread_mutex_unlock(&s->exports_lock);
 	served_commit(change, exports_change_over);
 	exports_announce(old, now);
-	volume_managers_use(&now->table);
+	volume_managers_use(&now->table, now->fhs);
 	served_put(&old->served);
 }
 

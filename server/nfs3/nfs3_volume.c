@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
@@ -260,6 +261,22 @@ static int check_rights(const struct req *r, const struct fh_obj *o, uint32_t ri
 	return err;
 }
 
+/* The caller, with the lease that it wants. */
+static struct volume_lessee lessee_of(const struct req *r, const volume_lease *lease)
+{
+	const nfs_fh3 *fh = &nfs_call(r)->args.fh;
+	struct volume_lessee by = { .instance = lease->instance, .number = lease->number, .client = r->conn->client->id };
+
+	by.fh.len = fh->data.data_len;
+	memcpy(by.fh.data, fh->data.data_val, by.fh.len);
+	return by;
+}
+
+static uint32_t lease_ms(void)
+{
+	return (uint32_t)(volume_lease_ns() / NS_PER_MS);
+}
+
 static void fill_layout(struct req *r, const struct file_layout *l, uint64_t bytes)
 {
 	const struct volume_manager *m = manager_of(r);
@@ -272,6 +289,7 @@ static void fill_layout(struct req *r, const struct file_layout *l, uint64_t byt
 	ok->epoch = l->epoch;
 	ok->unit = l->at.unit;
 	ok->lifetime = VOLUME_LIFETIME_S;
+	ok->lease = nfs_call(r)->args.vollayout.lease.instance ? lease_ms() : 0;
 	ok->bytes = bytes;
 	ok->stripes.stripes_len = l->at.width;
 	ok->stripes.stripes_val = r->scratch;
@@ -287,13 +305,15 @@ static void fill_layout(struct req *r, const struct file_layout *l, uint64_t byt
 
 static int make_layout(struct req *r)
 {
-	uint32_t rights = nfs_call(r)->args.vollayout.rights;
+	const VOLLAYOUTargs *a = &nfs_call(r)->args.vollayout;
+	const struct volume_lessee by = lessee_of(r, &a->lease);
+	uint32_t rights = a->rights;
 	struct file_layout l;
 	uint64_t bytes;
 	struct fh_obj o;
 	int err;
 
-	if (!rights || rights & ~(uint32_t)(STRIPE_MAY_READ | STRIPE_MAY_WRITE))
+	if (!rights || rights & ~(uint32_t)(STRIPE_MAY_READ | STRIPE_MAY_WRITE) || (by.instance && !(rights & STRIPE_MAY_WRITE)))
 		return -EINVAL;
 	err = open_file(r, &o);
 	if (err)
@@ -302,7 +322,7 @@ static int make_layout(struct req *r)
 	if (!err && rights & STRIPE_MAY_WRITE && o.stx.stx_mode & (S_ISUID | S_ISGID))
 		err = volume_take_ids(&o, &r->creds);
 	if (!err)
-		err = volume_layout_find(&o, &l, &bytes);
+		err = volume_layout_find(&o, &by, &l, &bytes);
 	if (!err)
 		fill_layout(r, &l, bytes);
 	fh_close(&o);
@@ -323,16 +343,21 @@ static int take_report(struct req *r)
 {
 	const VOLREPORTargs *a = &nfs_call(r)->args.volreport;
 	VOLREPORTresok *ok = &nfs_call(r)->res.volreport.VOLREPORTres_u.resok;
-	struct stripe_handle h;
+	struct volume_report report = { .wrote = a->flags & VOLUME_REPORT_WROTE, .last = a->flags & VOLUME_REPORT_LAST,
+					.bytes = a->bytes, .by = lessee_of(r, &a->lease), .creds = &r->creds };
 	struct fh_obj o;
+	bool leased;
 	int err;
 
-	if (stripe_handle_read(&manager_of(r)->keys, a->handle, &h))
+	if (a->flags & ~(uint32_t)(VOLUME_REPORT_WROTE | VOLUME_REPORT_LAST))
+		return -EINVAL;
+	if (stripe_handle_read(&manager_of(r)->keys, a->handle, &report.handle))
 		return -EACCES;
 	err = open_file(r, &o);
 	if (err)
 		return err;
-	err = volume_report(&o, &h, a->bytes, &r->creds, &ok->bytes);
+	err = volume_report(&o, &report, &ok->bytes, &leased);
+	ok->lease = leased ? lease_ms() : 0;
 	fh_close(&o);
 	return err;
 }

@@ -49,7 +49,7 @@ static void unlock(const struct volume_file *f)
 	pthread_mutex_unlock(volume_file_lock(f));
 }
 
-static int sync_file(const struct volume_file *f)
+int volume_file_sync(const struct volume_file *f)
 {
 	int fd, err;
 
@@ -119,6 +119,11 @@ static ssize_t set_length(const struct volume_file *f, void *bytes, size_t n)
 
 	(void)n;
 	return truncate(vfs_proc_path(f->fd, buf), (off_t) * (const uint64_t *)bytes) ? -errno : 0;
+}
+
+int volume_file_resize(const struct volume_file *f, uint64_t bytes)
+{
+	return (int)as_owner(f, set_length, &bytes, 0);
 }
 
 /* Return: 0; 1: it was set; -errno. One that is there stays */
@@ -225,7 +230,7 @@ int volume_layout_put(const struct volume_file *f, const struct file_layout *l)
 
 	if (!err)
 		err = (int)as_owner(f, replace_bytes, bytes, file_layout_encode(&f->m->keys, &inode, l, bytes));
-	return err ? err : sync_file(f);
+	return err ? err : volume_file_sync(f);
 }
 
 int volume_layout_get(const struct volume_file *f, struct file_layout *ret)
@@ -234,9 +239,9 @@ int volume_layout_get(const struct volume_file *f, struct file_layout *ret)
 
 	if (err || ret->cut != FILE_CUT_SIZE)
 		return err;
-	err = (int)as_owner(f, set_length, &ret->cut_bytes, 0);
+	err = volume_file_resize(f, ret->cut_bytes);
 	if (!err)
-		err = sync_file(f);
+		err = volume_file_sync(f);
 	ret->cut = FILE_CUT_FENCE;
 	return err ? err : volume_layout_put(f, ret);
 }
@@ -256,8 +261,7 @@ static bool is_pending(const struct volume_file *f, const struct file_layout *l)
 	return !fstatat(f->m->dir->pending_fd, name, &st, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Has it no name but that in pending/? Return: 1, 0, -errno */
-static int is_removed(const struct volume_file *f, const struct file_layout *l)
+int volume_layout_removed(const struct volume_file *f, const struct file_layout *l)
 {
 	struct statx stx;
 	int err = vfs_stat(f->fd, &stx);
@@ -275,27 +279,37 @@ static int find_layout(const struct fh_obj *o, const struct volume_file *f, stru
 		err = vfs_stat(f->fd, &stx);
 	else if (err == -ENODATA && !vfs_stat(f->fd, &stx) && !stx.stx_size && !o->exp->conf.ro) {
 		rc = add_layout(f, &(struct dir_defaults){ 0, 0 });
-		err = rc == 1 ? sync_file(f) : rc;
+		err = rc == 1 ? volume_file_sync(f) : rc;
 		if (!err)
 			err = volume_layout_get(f, ret);
 	}
 	if (!err) {
 		*ret_bytes = stx.stx_size;
-		rc = is_removed(f, ret);
+		rc = volume_layout_removed(f, ret);
 		err = rc == 1 ? -ESTALE : rc;
 	}
 	return err;
 }
 
-int volume_layout_find(const struct fh_obj *o, struct file_layout *ret, uint64_t *ret_bytes)
+/* Under the lock. Return: as volume_lease_take() */
+static int take_lease(const struct volume_file *f, const struct file_layout *l, const struct volume_lessee *by)
+{
+	return by->instance ? volume_lease_take(f->m->dir->leases, l->object, by) : 0;
+}
+
+int volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, struct file_layout *ret, uint64_t *ret_bytes)
 {
 	struct volume_file f = file_of(o);
-	int err;
+	int rc;
 
 	lock(&f);
-	err = find_layout(o, &f, ret, ret_bytes);
+	rc = find_layout(o, &f, ret, ret_bytes);
+	if (!rc)
+		rc = take_lease(&f, ret, by);
 	unlock(&f);
-	return err;
+	if (rc == 1)
+		volume_pending_wake(f.m->dir->pending);
+	return rc == 1 ? 0 : rc;
 }
 
 /* ---- what is created ------------------------------------------------------------------------ */
@@ -366,22 +380,52 @@ static int check_handle(const struct stripe_handle *h, const struct file_layout 
 	return h->epoch == l->epoch ? 0 : -ETIME;
 }
 
-int volume_report(const struct fh_obj *o, const struct stripe_handle *h, uint64_t bytes, const struct creds *cr, uint64_t *ret_bytes)
+/* Under the lock. Return: as volume_lease_take(); the report counts in any case */
+static int report_lease(const struct volume_file *f, const struct file_layout *l, const struct volume_report *r)
+{
+	if (!r->last)
+		return take_lease(f, l, &r->by);
+	volume_lease_end(f->m->dir->leases, l->object, &r->by);
+	return 0;
+}
+
+/* Under the lock. Return: 0; -errno */
+static int take_report(const struct fh_obj *o, const struct volume_file *f, const struct volume_report *r, int *ret_fd,
+		       uint64_t *ret_bytes, int *ret_lease)
+{
+	struct file_layout l;
+	struct statx stx;
+	int err = volume_layout_get(f, &l);
+
+	if (!err)
+		err = check_handle(&r->handle, &l);
+	if (!err && r->wrote)
+		err = raise_size(o, r->bytes, r->creds, ret_fd, ret_bytes);
+	else if (!err)
+		err = vfs_stat(f->fd, &stx);
+	if (err)
+		return err;
+	if (!r->wrote)
+		*ret_bytes = stx.stx_size;
+	*ret_lease = report_lease(f, &l, r);
+	return 0;
+}
+
+int volume_report(const struct fh_obj *o, const struct volume_report *r, uint64_t *ret_bytes, bool *ret_leased)
 {
 	struct volume_file f = file_of(o);
-	struct file_layout l;
-	int fd = -1, err;
+	int fd = -1, lease = 0, err;
 
-	if (bytes > INT64_MAX)
+	*ret_leased = false;
+	if (r->bytes > INT64_MAX)
 		return -EFBIG;
 	lock(&f); /* of a report and a cut, or of two reports, one comes first */
-	err = volume_layout_get(&f, &l);
-	if (!err)
-		err = check_handle(h, &l);
-	if (!err)
-		err = raise_size(o, bytes, cr, &fd, ret_bytes);
+	err = take_report(o, &f, r, &fd, ret_bytes, &lease);
 	unlock(&f);
-	if (!err)
+	if (lease == 1)
+		volume_pending_wake(f.m->dir->pending);
+	*ret_leased = lease >= 0 && !r->last && r->by.instance;
+	if (!err && r->wrote)
 		err = vfs_sync_fd(o, fd);
 	if (fd >= 0)
 		close(fd);
@@ -426,7 +470,7 @@ static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_
 		err = raise_size(o, bytes, cr, &fd, &raised);
 		if (fd >= 0)
 			close(fd);
-		return err ? err : sync_file(f);
+		return err ? err : volume_file_sync(f);
 	}
 	if (l->cut == FILE_CUT_FENCE) /* which servers lack which cut is not recorded, so there is one at a time */
 		return -EAGAIN;
@@ -522,7 +566,7 @@ int volume_link_begin(const struct fh_obj *o)
 	lock(&f);
 	err = read_layout(&f, &l);
 	if (!err)
-		err = is_removed(&f, &l);
+		err = volume_layout_removed(&f, &l);
 	else if (err == -ENODATA || err == -EBADMSG || err == -EKEYREJECTED)
 		err = 0;
 	if (err)

@@ -16,6 +16,7 @@
 #include "creds.h"
 #include "fh.h"
 #include "file_layout.h"
+#include "volume_leases.h"
 #include "volume_manager.h"
 
 #define VOLUME_OBJECT_TEXT (2 * STRIPE_OBJECT_BYTES + 1)
@@ -36,11 +37,14 @@ int must_check volume_layout_made(const struct fh_obj *dir, const struct fh_obj 
 
 /** volume_layout_find - the layout of a regular file, for a client
  * A file without contents gets the layout that a crash has withheld, durably, with the defaults of the volume.
+ * @by: gets a lease; one of instance 0 wants none
  * @ret_bytes: its size
  *
- * Return: 0; -ENODATA: it has none; -EBADMSG, -EKEYREJECTED as file_layout_decode(); -ESTALE: it was removed; -ENOSPC; -errno.
+ * Return: 0; -ENODATA: it has none; -EBADMSG, -EKEYREJECTED as file_layout_decode(); -ESTALE: it was removed; -ENOSPC; as
+ * volume_lease_take(); -errno.
  */
-int must_check volume_layout_find(const struct fh_obj *o, struct file_layout *ret, uint64_t *ret_bytes);
+int must_check volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, struct file_layout *ret,
+				  uint64_t *ret_bytes);
 
 /** volume_take_ids - takes the set-id bits of a file as the kernel does when @cr writes to it
  * Its writes go to stripe servers, and it may never report them.
@@ -49,16 +53,23 @@ int must_check volume_layout_find(const struct fh_obj *o, struct file_layout *re
  */
 int must_check volume_take_ids(const struct fh_obj *o, const struct creds *cr);
 
-/** volume_report - a client has written up to @bytes: raises the size of the file to that, sets its mtime, and makes both
- * durable; never lowers it
- * @h: the client's handle, whose signature was checked
- * @cr: the caller, for what the kernel does to set-id bits
+struct volume_report {
+	struct stripe_handle handle; /* the client's, whose signature was checked */
+	bool wrote;		     /* up to @bytes */
+	bool last;		     /* the lease of @by ends; else it is renewed, if there is room for it */
+	uint64_t bytes;
+	struct volume_lessee by;
+	const struct creds *creds; /* the caller's, for what the kernel does to set-id bits */
+};
+
+/** volume_report - a client has written: raises the size of the file, sets its mtime, and makes both durable; never lowers it
+ * @ret_bytes: the size now
+ * @ret_leased: the client has a lease
  *
  * Return: 0; -EACCES: the handle is of another file, or may not write; -ETIME: it is of another epoch; -EFBIG; as
  * volume_layout_find().
  */
-int must_check volume_report(const struct fh_obj *o, const struct stripe_handle *h, uint64_t bytes, const struct creds *cr,
-			     uint64_t *ret_bytes);
+int must_check volume_report(const struct fh_obj *o, const struct volume_report *r, uint64_t *ret_bytes, bool *ret_leased);
 
 /** volume_set_size - cuts a file, or lets it grow, if the caller may write it
  *
@@ -82,7 +93,7 @@ int must_check volume_unlink_begin(const struct fh_obj *o);
 int must_check volume_link_begin(const struct fh_obj *o);
 void volume_link_end(const struct fh_obj *o);
 
-/* ---- for volume_pending.c ---- */
+/* ---- for volume_pending.c and volume_size.c ---- */
 
 /** volume_file_lock - the lock of the inode */
 pthread_mutex_t *volume_file_lock(const struct volume_file *f);
@@ -96,6 +107,15 @@ int must_check volume_layout_look(const struct volume_file *f, struct file_layou
 
 /** volume_layout_put - under the lock: replaces the layout, durably */
 int must_check volume_layout_put(const struct volume_file *f, const struct file_layout *l);
+
+/** volume_layout_removed - under the lock: has it no name but that in pending/? Return: 1, 0, -errno */
+int must_check volume_layout_removed(const struct volume_file *f, const struct file_layout *l);
+
+/** volume_file_resize - under the lock: sets the size of the inode, not durably; Return: 0, -errno */
+int must_check volume_file_resize(const struct volume_file *f, uint64_t bytes);
+
+/** volume_file_sync - makes attributes durable, unless the export is async; Return: 0, -errno */
+int must_check volume_file_sync(const struct volume_file *f);
 
 /** volume_object_text - the name of an object in pending/ */
 void volume_object_text(const char object[STRIPE_OBJECT_BYTES], char ret[VOLUME_OBJECT_TEXT]);

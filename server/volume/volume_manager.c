@@ -28,6 +28,7 @@
 #include "file_layout.h"
 #include "leat_volume.h"
 #include "stripe_key.h"
+#include "volume_leases.h"
 #include "volume_pending.h"
 
 #define ATTRIBUTE_ROOT "trusted.leat"
@@ -68,6 +69,17 @@ static int choose_attribute(struct volume_dir *d, int files_fd, char *why, size_
 	return err ? opt_fail(err, why, why_bytes, "its file system keeps no extended attributes: %s", strerror(-err)) : 0;
 }
 
+/* Return: a descriptor, or -errno */
+static int make_dir(int dir, const char *name)
+{
+	int fd;
+
+	if (mkdirat(dir, name, 0700) && errno != EEXIST)
+		return -errno;
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? -errno : fd;
+}
+
 static int fill_dir(struct volume_dir *d, int root_fd, char *why, size_t why_bytes)
 {
 	struct stat st;
@@ -79,11 +91,12 @@ static int fill_dir(struct volume_dir *d, int root_fd, char *why, size_t why_byt
 	d->ino = st.st_ino;
 	if (flock(d->fd, LOCK_EX | LOCK_NB))
 		return opt_fail(-EBUSY, why, why_bytes, "%s", errno == EWOULDBLOCK ? "another leatd manages it" : strerror(errno));
-	if (mkdirat(d->fd, "pending", 0700) && errno != EEXIST)
-		return opt_fail(-errno, why, why_bytes, "pending: %s", strerror(errno));
-	d->pending_fd = openat(d->fd, "pending", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	d->pending_fd = make_dir(d->fd, "pending");
 	if (d->pending_fd < 0)
-		return opt_fail(-errno, why, why_bytes, "pending: %s", strerror(errno));
+		return opt_fail(d->pending_fd, why, why_bytes, "pending: %s", strerror(-d->pending_fd));
+	d->writers_fd = make_dir(d->fd, "writers");
+	if (d->writers_fd < 0)
+		return opt_fail(d->writers_fd, why, why_bytes, "writers: %s", strerror(-d->writers_fd));
 	return choose_attribute(d, root_fd, why, why_bytes);
 }
 
@@ -92,6 +105,9 @@ static void put_dir(struct volume_dir *d)
 	if (!d || atomic_fetch_sub(&d->refs, 1) != 1)
 		return;
 	volume_pending_destroy(d->pending);
+	volume_leases_destroy(d->leases);
+	if (d->writers_fd >= 0)
+		close(d->writers_fd);
 	if (d->pending_fd >= 0)
 		close(d->pending_fd);
 	if (d->fd >= 0)
@@ -112,7 +128,7 @@ static int open_dir(int root_fd, uint64_t volume, struct volume_dir **ret, char 
 	if (!d)
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	atomic_init(&d->refs, 1);
-	d->fd = d->pending_fd = -1;
+	d->fd = d->pending_fd = d->writers_fd = -1;
 	d->volume = volume;
 	pthread_mutexattr_init(&recursive);
 	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
@@ -120,7 +136,7 @@ static int open_dir(int root_fd, uint64_t volume, struct volume_dir **ret, char 
 		pthread_mutex_init(&d->locks[i], &recursive);
 	pthread_mutexattr_destroy(&recursive);
 	pthread_mutex_init(&d->log_lock, NULL);
-	d->refusals = d->damages = (struct log_limit)LOG_LIMIT_INIT;
+	d->refusals = d->damages = d->sizes = (struct log_limit)LOG_LIMIT_INIT;
 	err = siphash_key_random(&random);
 	if (err)
 		random = (struct siphash_key){ 0, 0 };
@@ -129,7 +145,9 @@ static int open_dir(int root_fd, uint64_t volume, struct volume_dir **ret, char 
 	atomic_init(&d->moves_ended, random.k1);
 	err = fill_dir(d, root_fd, why, why_bytes);
 	if (!err) {
-		err = volume_pending_create(d, &d->pending);
+		err = volume_leases_create(d->writers_fd, &d->leases);
+		if (!err)
+			err = volume_pending_create(d, &d->pending);
 		if (err)
 			(void)opt_fail(err, why, why_bytes, "%s", strerror(-err));
 	}
@@ -312,11 +330,11 @@ int volume_managers_open(struct export_table *now, const struct export_table *ol
 	return 0;
 }
 
-void volume_managers_use(const struct export_table *t)
+void volume_managers_use(const struct export_table *t, struct fh_set *fhs)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		if (t->v[i].manager)
-			volume_pending_use(t->v[i].manager->dir->pending, t->v[i].manager);
+			volume_pending_use(t->v[i].manager->dir->pending, t->v[i].manager, fhs);
 	}
 }
 

@@ -8,6 +8,7 @@
  *
  *	files		what clients see: the root of the export
  *	pending		links of files that are to be cut or removed on stripe servers (volume_pending.h)
+ *	writers		markers of objects that clients may be writing (volume_leases.h)
  *	term		the newest term of a manager here, decimal
  */
 #ifndef LEAT_SERVER_VOLUME_MANAGER_H
@@ -25,7 +26,9 @@
 #include "volume_map.h"
 
 struct export_table;
+struct fh_set;
 struct leat_volume_key;
+struct volume_leases;
 struct volume_pending;
 
 #define VOLUME_LOCKS 64u
@@ -34,17 +37,19 @@ struct volume_pending;
 struct volume_dir {
 	atomic_uint refs;
 	int fd;		/* locked with flock(): one manager per directory */
-	int pending_fd;
+	int pending_fd, writers_fd;
 	uint64_t dev, ino; /* of files */
 	uint64_t volume;
 	const char *attribute; /* name of the extended attribute of layouts and defaults */
 	atomic_uint turn;      /* counts new files: they begin at different servers */
+	struct volume_leases *leases;
 	struct volume_pending *pending;
 	_Atomic uint64_t moves_begun, moves_ended; /* of names; from a random number, so that a restart is seen */
 	/* Recursive; by inode: over a look at size, mode, layout or links of a file, and a change of them */
 	pthread_mutex_t locks[VOLUME_LOCKS];
 	pthread_mutex_t log_lock; /* over the next */
 	struct log_limit refusals, damages;
+	struct log_limit sizes; /* the thread's of pending work */
 };
 
 /* Of one configuration. Read-only, except what volume_dir says; any thread. Counted: an export holds it, and pending work
@@ -69,8 +74,10 @@ struct volume_manager {
  */
 int must_check volume_managers_open(struct export_table *now, const struct export_table *old, char *why, size_t why_bytes);
 
-/** volume_managers_use - the managers in @t are in force now: pending work is done by them */
-void volume_managers_use(const struct export_table *t);
+/** volume_managers_use - the managers in @t are in force now: pending work is done by them
+ * @fhs: handles of the exports in @t; it stays until volume_managers_close()
+ */
+void volume_managers_use(const struct export_table *t, struct fh_set *fhs);
 
 /** volume_manager_put - ends a hold of a manager */
 void volume_manager_put(struct volume_manager *m);

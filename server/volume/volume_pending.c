@@ -5,7 +5,8 @@
  *
  * Operation: It looks through pending/, and does what the state of each file asks for (volume_pending.h). A caller of
  *            volume_pending_run() is served first. What cannot be completed, since a server is away, stays in pending/ and is
- *            tried again. volume_command.c sends the commands.
+ *            tried again. So does an object whose leases have lapsed: volume_size.c asks for its size. volume_send.c sends
+ *            the commands.
  * Memory:    Callers that wait are on their stacks, and stay until the thread has served them.
  * Threads:   One per directory. It never takes another identity: RDMA devices refuse threads that do.
  * Errors:    Logged; what failed stays pending.
@@ -25,17 +26,22 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/list.h"
+#include "fh.h"
 #include "vfs_int.h"
 #include "volume_layout.h"
+#include "volume_leases.h"
 #include "volume_manager.h"
 #include "volume_send.h"
+#include "volume_size.h"
 
 struct volume_times volume_times;
 
 /* A caller that waits */
 struct waiter {
 	struct list link;
+	const struct volume_file *ask; /* the file whose size is wanted; NULL: what is pending for @name */
 	char name[VOLUME_OBJECT_TEXT];
+	int err; /* of @ask */
 	bool done;
 };
 
@@ -43,6 +49,8 @@ struct volume_pending {
 	struct volume_dir *dir; /* outlives this */
 	struct volume_send *send; /* the thread's */
 	pthread_t thread;
+	pthread_mutex_t open_lock; /* before the next: over the use of @fhs, and a change of @manager */
+	struct fh_set *fhs;	   /* NULL: no manager */
 	pthread_mutex_t lock;
 	pthread_cond_t woken, served; /* of the thread; of callers */
 	/* under the lock: */
@@ -131,6 +139,13 @@ static int do_step(struct volume_pending *p, const struct volume_file *f, const 
 	return err ? err : 1;
 }
 
+static void depose(struct volume_pending *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->deposed = true;
+	pthread_mutex_unlock(&p->lock);
+}
+
 /* Return: true: complete */
 static bool do_file(struct volume_pending *p, struct volume_manager *m, const char *name)
 {
@@ -143,14 +158,62 @@ static bool do_file(struct volume_pending *p, struct volume_manager *m, const ch
 		rc = do_step(p, &f, name);
 	while (rc == 1);
 	close(f.fd);
-	if (rc == -EPERM) {
-		pthread_mutex_lock(&p->lock);
-		p->deposed = true;
-		pthread_mutex_unlock(&p->lock);
-	} else if (rc && rc != -EAGAIN) {
+	if (rc == -EPERM)
+		depose(p);
+	else if (rc && rc != -EAGAIN)
 		log_debug("volume %s: pending/%s: %s", m->name + 1, name, strerror(-rc));
-	}
 	return !rc;
+}
+
+/* ---- sizes ---------------------------------------------------------------------------------- */
+
+static int ask_size(struct volume_pending *p, const struct volume_file *f)
+{
+	int err = volume_size_ask(p->send, f);
+
+	if (err == -EPERM)
+		depose(p);
+	return err;
+}
+
+/* Return: 0; the caller closes @ret->fd; -ESTALE, -EBADF: the file is gone; -errno */
+static int open_due(struct volume_pending *p, struct volume_manager *m, const struct volume_due *due, struct volume_file *ret)
+{
+	struct fh_obj o = { .fd = -1 };
+	int err;
+
+	pthread_mutex_lock(&p->open_lock);
+	err = p->fhs ? fh_open(p->fhs, due->fh.data, due->fh.len, &o) : -EAGAIN;
+	if (!err && (!o.exp->manager || o.exp->manager->dir != p->dir || !S_ISREG(o.stx.stx_mode))) {
+		fh_close(&o);
+		err = -ESTALE;
+	}
+	pthread_mutex_unlock(&p->open_lock);
+	if (!err)
+		*ret = (struct volume_file){ .m = m, .fd = o.fd, .ino = o.stx.stx_ino };
+	return err;
+}
+
+/* Return: true: the size is known */
+static bool do_due(struct volume_pending *p, struct volume_manager *m, const struct volume_due *due)
+{
+	struct volume_file f;
+	int err = open_due(p, m, due, &f);
+
+	if (err == -ESTALE || err == -EBADF) {
+		volume_leases_settle(p->dir->leases, due); /* no one else can have opened it */
+		return true;
+	}
+	if (err)
+		return false;
+	err = ask_size(p, &f);
+	if (!err) {
+		pthread_mutex_lock(volume_file_lock(&f));
+		volume_leases_settle(p->dir->leases, due);
+		pthread_mutex_unlock(volume_file_lock(&f));
+	}
+	close(f.fd);
+	return !err;
 }
 
 /* ---- the thread ----------------------------------------------------------------------------- */
@@ -176,7 +239,9 @@ static void serve_waiters(struct volume_pending *p, struct volume_manager *m)
 		bool may = m && !p->stop && !p->deposed;
 
 		pthread_mutex_unlock(&p->lock);
-		if (may)
+		if (may && w->ask)
+			w->err = ask_size(p, w->ask);
+		else if (may)
 			(void)do_file(p, m, w->name); /* an incomplete one is tried again with all the others */
 		pthread_mutex_lock(&p->lock);
 		w->done = true;
@@ -208,10 +273,24 @@ static bool look_through(struct volume_pending *p, struct volume_manager *m)
 	return all;
 }
 
-/* Waits until there may be work. Return: the manager in force, held; NULL: the thread is to end */
-static struct volume_manager *wait_for_work(struct volume_pending *p, uint64_t retry_ns)
+/* Asks once for each object that is due. Return: true: all sizes are known */
+static bool look_at_leases(struct volume_pending *p, struct volume_manager *m)
 {
-	uint64_t until = clock_now_ns() + retry_ns;
+	unsigned n = volume_leases_due(p->dir->leases);
+	struct volume_due due;
+	bool all = true;
+
+	for (unsigned i = 0; i < n && !must_end(p) && volume_leases_next(p->dir->leases, &due); i++) {
+		serve_waiters(p, m);
+		all &= do_due(p, m, &due);
+	}
+	return all;
+}
+
+/* Waits until there may be work. @until: UINT64_MAX: until it is woken
+ * Return: the manager in force, held; NULL: the thread is to end */
+static struct volume_manager *wait_for_work(struct volume_pending *p, uint64_t until)
+{
 	struct volume_manager *m = NULL;
 
 	pthread_mutex_lock(&p->lock);
@@ -220,7 +299,7 @@ static struct volume_manager *wait_for_work(struct volume_pending *p, uint64_t r
 
 		if (woken && (p->manager || !list_is_empty(&p->waiters)))
 			break;
-		if (!retry_ns || p->deposed || !p->manager)
+		if (until == UINT64_MAX || p->deposed || !p->manager)
 			pthread_cond_wait(&p->woken, &p->lock);
 		else if (!cond_wait_until(&p->woken, &p->lock, until))
 			break;
@@ -241,16 +320,20 @@ static uint64_t retry_time(const struct volume_manager *m)
 static void *run(void *arg)
 {
 	struct volume_pending *p = arg;
-	uint64_t retry_ns = 0;
+	uint64_t until = volume_leases_lapse(p->dir->leases);
 
 	creds_stay();
 	for (;;) {
-		struct volume_manager *m = wait_for_work(p, retry_ns);
+		struct volume_manager *m = wait_for_work(p, until);
+		bool all;
 
 		serve_waiters(p, m);
-		retry_ns = 0;
-		if (m && !must_end(p) && !look_through(p, m))
-			retry_ns = retry_time(m);
+		until = volume_leases_lapse(p->dir->leases);
+		all = !m || must_end(p) || look_through(p, m);
+		if (m && !look_at_leases(p, m))
+			all = false;
+		if (!all)
+			until = MIN(until, clock_now_ns() + retry_time(m));
 		volume_manager_put(m);
 		pthread_mutex_lock(&p->lock);
 		if (p->stop && list_is_empty(&p->waiters)) {
@@ -270,6 +353,7 @@ int volume_pending_create(struct volume_dir *d, struct volume_pending **ret)
 		return -ENOMEM;
 	p->dir = d;
 	list_init(&p->waiters);
+	pthread_mutex_init(&p->open_lock, NULL);
 	pthread_mutex_init(&p->lock, NULL);
 	cond_init(&p->woken);
 	cond_init(&p->served);
@@ -284,6 +368,7 @@ int volume_pending_create(struct volume_dir *d, struct volume_pending **ret)
 	pthread_cond_destroy(&p->woken);
 	pthread_cond_destroy(&p->served);
 	pthread_mutex_destroy(&p->lock);
+	pthread_mutex_destroy(&p->open_lock);
 	free(p);
 	return err;
 }
@@ -303,13 +388,16 @@ void volume_pending_destroy(struct volume_pending *p)
 	pthread_cond_destroy(&p->woken);
 	pthread_cond_destroy(&p->served);
 	pthread_mutex_destroy(&p->lock);
+	pthread_mutex_destroy(&p->open_lock);
 	free(p);
 }
 
-static void set_manager(struct volume_pending *p, struct volume_manager *m)
+/* Under open_lock. */
+static void set_manager(struct volume_pending *p, struct volume_manager *m, struct fh_set *fhs)
 {
 	struct volume_manager *old;
 
+	p->fhs = fhs;
 	pthread_mutex_lock(&p->lock);
 	old = p->manager;
 	p->manager = m;
@@ -319,21 +407,25 @@ static void set_manager(struct volume_pending *p, struct volume_manager *m)
 	volume_manager_put(old);
 }
 
-void volume_pending_use(struct volume_pending *p, struct volume_manager *m)
+void volume_pending_use(struct volume_pending *p, struct volume_manager *m, struct fh_set *fhs)
 {
 	atomic_fetch_add(&m->refs, 1);
-	set_manager(p, m);
+	pthread_mutex_lock(&p->open_lock);
+	set_manager(p, m, fhs);
+	pthread_mutex_unlock(&p->open_lock);
 }
 
 void volume_pending_leave(struct volume_pending *p, const struct volume_manager *m)
 {
 	bool is_last;
 
+	pthread_mutex_lock(&p->open_lock);
 	pthread_mutex_lock(&p->lock);
 	is_last = p->manager == m;
 	pthread_mutex_unlock(&p->lock);
 	if (is_last)
-		set_manager(p, NULL);
+		set_manager(p, NULL, NULL);
+	pthread_mutex_unlock(&p->open_lock);
 }
 
 void volume_pending_wake(struct volume_pending *p)
@@ -344,18 +436,31 @@ void volume_pending_wake(struct volume_pending *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
+static void wait_for_thread(struct volume_pending *p, struct waiter *w)
+{
+	list_init(&w->link);
+	pthread_mutex_lock(&p->lock);
+	list_add_tail(&p->waiters, &w->link);
+	pthread_cond_signal(&p->woken);
+	while (!w->done)
+		pthread_cond_wait(&p->served, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
 void volume_pending_run(struct volume_pending *p, const char object[STRIPE_OBJECT_BYTES])
 {
 	struct waiter w = { .done = false };
 
 	volume_object_text(object, w.name);
-	list_init(&w.link);
-	pthread_mutex_lock(&p->lock);
-	list_add_tail(&p->waiters, &w.link);
-	pthread_cond_signal(&p->woken);
-	while (!w.done)
-		pthread_cond_wait(&p->served, &p->lock);
-	pthread_mutex_unlock(&p->lock);
+	wait_for_thread(p, &w);
+}
+
+int volume_pending_ask(struct volume_pending *p, const struct volume_file *f)
+{
+	struct waiter w = { .ask = f, .err = -EIO };
+
+	wait_for_thread(p, &w);
+	return w.err;
 }
 
 int volume_pending_may(struct volume_pending *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * volume_pending.h - what is still to be done on the stripe servers of a volume: cuts and removals
+ * volume_pending.h - what is still to be done on the stripe servers of a volume: cuts, removals, and sizes to ask for
  *
  * Before a file is cut, or may lose its last name, it gets a link pending/OBJECT, durably. What is to be done follows from
  * the state of the file, so a crash at any point needs no journal:
@@ -10,6 +10,8 @@
  * - Its layout says FILE_CUT_SIZE: the inode gets the new size first, and the layout says FILE_CUT_FENCE.
  * - Its layout says FILE_CUT_FENCE: FENCE on every server, then the layout says FILE_CUT_NONE.
  * - Else nothing is to be done, and the link goes.
+ *
+ * A file whose writer has gone (volume_leases.h) gets its size from the lengths of its objects.
  *
  * A thread per directory does this: at start, when it is woken, and again while servers are away. It alone sends commands,
  * one after another. Before the first one it takes a new term, which is newer than its own last one and those that the
@@ -22,10 +24,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "stripes.h"
 
+struct fh_set;
 struct volume_dir;
+struct volume_file;
 struct volume_manager;
 struct volume_pending;
 
@@ -36,8 +41,15 @@ struct volume_times {
 	const char *server; /* time in which a server has to reply, as an option of leat_set(); NULL: stripe_timeo */
 	uint64_t away_ns;   /* a server that failed is not asked again for as long; 0: twice stripe_timeo */
 	uint64_t retry_ns;  /* pending work is tried again after as long; 0: a half of stripe_timeo */
+	uint64_t lease_ns;  /* a client that writes has to report within that time; 0: 30 seconds */
 };
 extern struct volume_times volume_times;
+
+/** volume_lease_ns - how long a lease lasts (volume_leases.h) */
+static inline uint64_t volume_lease_ns(void)
+{
+	return volume_times.lease_ns ? volume_times.lease_ns : 30 * NS_PER_S;
+}
 
 /** volume_pending_create - starts the thread, without a manager; Return: 0 or -errno */
 int must_check volume_pending_create(struct volume_dir *d, struct volume_pending **ret);
@@ -45,10 +57,11 @@ int must_check volume_pending_create(struct volume_dir *d, struct volume_pending
 /** volume_pending_destroy - ends the thread; what is pending stays so. Waits for a command in progress. NULL is fine */
 void volume_pending_destroy(struct volume_pending *p);
 
-/** volume_pending_use - from now on work is done by @m: its map and keys; wakes the thread */
-void volume_pending_use(struct volume_pending *p, struct volume_manager *m);
+/** volume_pending_use - from now on work is done by @m: its map and keys; wakes the thread
+ * @fhs: the handles of its exports, until volume_pending_leave() or another volume_pending_use() */
+void volume_pending_use(struct volume_pending *p, struct volume_manager *m, struct fh_set *fhs);
 
-/** volume_pending_leave - @m is about to go */
+/** volume_pending_leave - @m is about to go; the thread may open a file meanwhile, for which this waits */
 void volume_pending_leave(struct volume_pending *p, const struct volume_manager *m);
 
 /** volume_pending_wake - there may be work */
@@ -57,6 +70,10 @@ void volume_pending_wake(struct volume_pending *p);
 /** volume_pending_run - has the thread do what is pending for @object now, and waits until each server in reach has it
  * A worker may wait here; the thread may wait for workers of this leatd, if it stores stripes too. */
 void volume_pending_run(struct volume_pending *p, const char object[STRIPE_OBJECT_BYTES]);
+
+/** volume_pending_ask - has the thread ask the stripe servers of a file for its size, and waits for that
+ * A worker may wait here, as in volume_pending_run(). Return: as volume_size_ask(); -EIO: nothing is asked any more */
+int must_check volume_pending_ask(struct volume_pending *p, const struct volume_file *f);
 
 /** volume_pending_may - may files be cut and removed? Return: 0; -EIO: another manager is at work */
 int must_check volume_pending_may(struct volume_pending *p);

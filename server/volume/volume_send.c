@@ -202,23 +202,44 @@ static int take_term(struct volume_send *s, const struct volume_manager *m)
 
 /* ---- commands ------------------------------------------------------------------------------- */
 
-typedef int (*command_fn)(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l, uint64_t *newest);
+/* @ret: of send_stat() */
+typedef int (*command_fn)(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l,
+			  struct volume_lengths *ret, uint64_t *newest);
 
-static int send_fence(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l, uint64_t *newest)
+static int send_fence(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l,
+		      struct volume_lengths *ret, uint64_t *newest)
 {
 	uint64_t cut = layout_object_bytes(&l->at, c->stripe, l->cut_bytes);
 	int err = leat_volume_object_fence(m, c, l->epoch, &cut, NULL, newest);
 
+	(void)ret;
 	return err == -ESTALE ? 0 : err; /* it has a newer epoch, or was removed */
 }
 
-static int send_remove(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l, uint64_t *newest)
+static int send_stat(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l,
+		     struct volume_lengths *ret, uint64_t *newest)
+{
+	struct leat_volume_object o = { .size = sizeof(o) };
+	int err = leat_volume_object_stat(m, c, &o, newest);
+	uint64_t bytes;
+
+	if (err || !o.exists || o.removed || o.epoch != l->epoch || layout_file_bytes(&l->at, c->stripe, o.bytes, &bytes))
+		return err; /* what is longer than any file belongs to none */
+	ret->bytes = MAX(ret->bytes, bytes);
+	ret->mtime_ns = MAX(ret->mtime_ns, o.mtime_ns);
+	return 0;
+}
+
+static int send_remove(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l,
+		       struct volume_lengths *ret, uint64_t *newest)
 {
 	(void)l;
+	(void)ret;
 	return leat_volume_object_remove(m, c, (uint64_t)time(NULL) + VOLUME_LIFETIME_S + STRIPE_SKEW_S, NULL, newest);
 }
 
-static int send_one(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, uint32_t stripe, command_fn fn)
+static int send_one(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, uint32_t stripe,
+		    command_fn fn, struct volume_lengths *ret)
 {
 	struct leat_volume_command c = { .size = sizeof(c), .key = m->key, .term = s->term, .server = l->servers[stripe],
 					 .stripe = stripe };
@@ -229,7 +250,7 @@ static int send_one(struct volume_send *s, const struct volume_manager *m, const
 	if (err)
 		return err;
 	memcpy(c.object, l->object, sizeof(c.object));
-	err = fn(p->m, &c, l, &newest);
+	err = fn(p->m, &c, l, ret, &newest);
 	if (!err) {
 		tell_back(p, m);
 		return 0;
@@ -244,14 +265,15 @@ static int send_one(struct volume_send *s, const struct volume_manager *m, const
 	return -EAGAIN;
 }
 
-static int send_all(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, command_fn fn)
+static int send_all(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, command_fn fn,
+		    struct volume_lengths *ret)
 {
 	int err = s->term ? 0 : take_term(s, m), some = 0;
 
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < l->at.width && err != -EPERM; i++) {
-		err = send_one(s, m, l, i, fn);
+		err = send_one(s, m, l, i, fn, ret);
 		some = err ? err : some;
 	}
 	return some;
@@ -259,12 +281,18 @@ static int send_all(struct volume_send *s, const struct volume_manager *m, const
 
 int volume_send_cut(struct volume_send *s, struct volume_manager *m, const struct file_layout *l)
 {
-	return send_all(s, m, l, send_fence);
+	return send_all(s, m, l, send_fence, NULL);
 }
 
 int volume_send_remove(struct volume_send *s, struct volume_manager *m, const struct file_layout *l)
 {
-	return send_all(s, m, l, send_remove);
+	return send_all(s, m, l, send_remove, NULL);
+}
+
+int volume_send_stat(struct volume_send *s, struct volume_manager *m, const struct file_layout *l, struct volume_lengths *ret)
+{
+	*ret = (struct volume_lengths){ 0 };
+	return send_all(s, m, l, send_stat, ret);
 }
 
 int volume_send_create(struct volume_dir *d, struct volume_send **ret)

@@ -26,6 +26,17 @@ void volume_send_stop(struct volume_send *s);
  * Return: 0: all servers have it; -EAGAIN: some do not, the others do; -EPERM: another manager is at work; -errno */
 int must_check volume_send_cut(struct volume_send *s, struct volume_manager *m, const struct file_layout *l);
 
+/* What the objects of a file say of it. */
+struct volume_lengths {
+	uint64_t bytes;	   /* its size is at least that */
+	uint64_t mtime_ns; /* the latest one of an object; 0: no object exists */
+};
+
+/** volume_send_stat - asks for the lengths of the objects of @l that have its epoch
+ * @ret: what is known, also if some servers do not reply; Return: as volume_send_cut() */
+int must_check volume_send_stat(struct volume_send *s, struct volume_manager *m, const struct file_layout *l,
+				struct volume_lengths *ret);
+
 /** volume_send_remove - removes each object of @l, with tombstones that outlive the handles; Return: as volume_send_cut() */
 int must_check volume_send_remove(struct volume_send *s, struct volume_manager *m, const struct file_layout *l);
 

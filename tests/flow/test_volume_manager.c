@@ -3,6 +3,7 @@
  *
  * test_volume_manager.c - the manager of a volume: map, layouts, reports, what it refuses, and its reloads
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -198,9 +199,9 @@ struct got {
 	volume_stripe stripes[VOLUME_SERVERS_MAX];
 };
 
-static volume_status get_layout(const struct nfs_fh *fh, uint32_t rights, struct got *ret)
+static volume_status get_lease(const struct nfs_fh *fh, uint32_t rights, volume_lease lease, struct got *ret)
 {
-	VOLLAYOUTargs a = { .fh = vol_fh(fh), .rights = rights };
+	VOLLAYOUTargs a = { .fh = vol_fh(fh), .rights = rights, .lease = lease };
 	VOLLAYOUTres res = { 0 };
 	volume_status status = call(VOLUMEPROC_LAYOUT, (xdrproc_t)xdr_VOLLAYOUTargs, &a, (xdrproc_t)xdr_VOLLAYOUTres, &res);
 
@@ -212,16 +213,32 @@ static volume_status get_layout(const struct nfs_fh *fh, uint32_t rights, struct
 	return status;
 }
 
-static volume_status report(const struct nfs_fh *fh, const char *handle, uint64_t bytes, uint64_t *ret_bytes)
+static volume_status get_layout(const struct nfs_fh *fh, uint32_t rights, struct got *ret)
 {
-	VOLREPORTargs a = { .fh = vol_fh(fh), .bytes = bytes };
+	return get_lease(fh, rights, (volume_lease){ 0, 0 }, ret);
+}
+
+static volume_status report_how(const struct nfs_fh *fh, const char *handle, volume_lease lease, uint32_t flags, uint64_t bytes,
+				VOLREPORTresok *ret)
+{
+	VOLREPORTargs a = { .fh = vol_fh(fh), .lease = lease, .flags = flags, .bytes = bytes };
 	VOLREPORTres res = { 0 };
 	volume_status status;
 
 	memcpy(a.handle, handle, sizeof(a.handle));
 	status = call(VOLUMEPROC_REPORT, (xdrproc_t)xdr_VOLREPORTargs, &a, (xdrproc_t)xdr_VOLREPORTres, &res);
 	if (status == VOLUME_OK)
-		*ret_bytes = res.VOLREPORTres_u.resok.bytes;
+		*ret = res.VOLREPORTres_u.resok;
+	return status;
+}
+
+static volume_status report(const struct nfs_fh *fh, const char *handle, uint64_t bytes, uint64_t *ret_bytes)
+{
+	VOLREPORTresok ok;
+	volume_status status = report_how(fh, handle, (volume_lease){ 0, 0 }, VOLUME_REPORT_WROTE, bytes, &ok);
+
+	if (status == VOLUME_OK)
+		*ret_bytes = ok.bytes;
 	return status;
 }
 
@@ -725,6 +742,51 @@ static void reports(void **state)
 	assert_int_equal(st.st_size, 5000);
 }
 
+static unsigned count_markers(void)
+{
+	DIR *d = opendir(tmp_dir_path(&peer->dir, "e0/writers"));
+	unsigned n = 0;
+
+	assert_non_null(d);
+	for (const struct dirent *e; (e = readdir(d)) != NULL;)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+/* LAYOUT and REPORT begin and renew the lease of their instance, and only the last report ends it. */
+static void leases(void **state)
+{
+	const uint32_t wrote = VOLUME_REPORT_WROTE, last = VOLUME_REPORT_LAST;
+	VOLREPORTresok ok;
+	struct nfs_fh fh;
+	struct got l;
+
+	(void)state;
+	create_file("f", &fh);
+	assert_int_equal(get_lease(&fh, STRIPE_MAY_READ, (volume_lease){ 7, 1 }, &l), VOLUME_ERR_INVAL);
+	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
+	assert_int_equal(l.ok.lease, 0);
+	assert_int_equal(report_how(&fh, l.stripes[0].handle, (volume_lease){ 0, 0 }, wrote, 10, &ok), VOLUME_OK);
+	assert_int_equal(ok.lease, 0);
+	assert_int_equal(count_markers(), 0);
+	assert_int_equal(get_lease(&fh, BOTH, (volume_lease){ 7, 1 }, &l), VOLUME_OK);
+	assert_int_equal(l.ok.lease, 30000);
+	assert_int_equal(count_markers(), 1);
+	assert_int_equal(report_how(&fh, l.stripes[0].handle, (volume_lease){ 7, 4 }, last | 4, 20, &ok), VOLUME_ERR_INVAL);
+	assert_int_equal(report_how(&fh, l.stripes[0].handle, (volume_lease){ 7, 4 }, last, 20, &ok), VOLUME_OK);
+	assert_true(ok.bytes == 10 && ok.lease == 0);
+	assert_int_equal(count_markers(), 0);
+	assert_int_equal(report_how(&fh, l.stripes[0].handle, (volume_lease){ 7, 5 }, wrote, 20, &ok), VOLUME_OK);
+	assert_true(ok.bytes == 20 && ok.lease == 30000);
+	assert_int_equal(count_markers(), 1);
+	assert_int_equal(report_how(&fh, l.stripes[0].handle, (volume_lease){ 7, 4 }, last, 20, &ok), VOLUME_OK); /* late */
+	assert_int_equal(count_markers(), 1);
+	assert_int_equal(report_how(&fh, l.stripes[0].handle, (volume_lease){ 7, 6 }, wrote | last, 30, &ok), VOLUME_OK);
+	assert_true(ok.bytes == 30 && ok.lease == 0);
+	assert_int_equal(count_markers(), 0);
+}
+
 /* A report of a writer sets mtime, also if the file is as long already. */
 static void reports_set_mtime(void **state)
 {
@@ -1011,7 +1073,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(map_of_a_volume, setup_tcp, nfs_peer_teardown),
 		TEST(map_of_a_volume),	     TEST(each_mode_of_create), TEST(rights_of_the_caller), TEST(set_id_bits), TEST(read_only),
 		TEST(copied_and_damaged),    TEST(recycled_inode),	TEST(heals),		    TEST(no_generation), TEST(defaults_of_directories),
-		TEST(reports),		     TEST(reports_set_mtime),	TEST(contents_are_not_here), TEST(sizes_and_names), TEST(reports_of_old_epochs),
+		TEST(reports),		     TEST(leases),
+		TEST(reports_set_mtime),	TEST(contents_are_not_here), TEST(sizes_and_names), TEST(reports_of_old_epochs),
 		TEST(reload_is_checked),     TEST(key_changes),		TEST(no_server_is_left),    TEST(one_manager),
 		TEST(largest_map),	     TEST(both_in_one),
 		cmocka_unit_test_setup_teardown(largest_map, setup_tcp, nfs_peer_teardown),

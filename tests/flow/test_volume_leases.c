@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_volume_leases.c - the size of a file whose writer ends without its last report
+ *
+ * Such a writer is a mount whose reports are not sent any more.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "leat.h"
+#include "leat_volume.h"
+#include "volume_pending.h"
+#include "volume_rig.h"
+#include "volumes.h"
+
+LOG_DEFINE("test_volume_leases");
+
+#define UNIT 65536u
+#define BYTES (5 * UNIT + 1000)
+#define SHORT_NS (50 * NS_PER_MS)
+#define LONG_NS (60 * NS_PER_S)
+
+static struct leat *m;
+static uint8_t data[BYTES], mem[BYTES];
+
+/* ---- what is sent --------------------------------------------------------------------------- */
+
+static atomic_bool is_gone; /* no report is sent */
+static atomic_uint stats;   /* commands that ask for the length of an object */
+
+bool_t __real_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a);
+bool_t __wrap_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a);
+int __real_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
+				   uint64_t *newest);
+int __wrap_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
+				   uint64_t *newest);
+
+bool_t __wrap_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a)
+{
+	if (xdrs->x_op == XDR_ENCODE && atomic_load(&is_gone))
+		return FALSE;
+	return __real_xdr_VOLREPORTargs(xdrs, a);
+}
+
+int __wrap_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
+				   uint64_t *newest)
+{
+	atomic_fetch_add(&stats, 1);
+	return __real_leat_volume_object_stat(to, c, ret, newest);
+}
+
+/* ---- helpers -------------------------------------------------------------------------------- */
+
+static int setup(void **state)
+{
+	(void)state;
+	volume_times.lease_ns = SHORT_NS;
+	atomic_store(&is_gone, false);
+	atomic_store(&stats, 0);
+	m = volume_rig_mount(NULL);
+	return 0;
+}
+
+static int setup_long(void **state)
+{
+	int err = setup(state);
+
+	volume_times.lease_ns = LONG_NS;
+	return err;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	leat_umount(m);
+	return 0;
+}
+
+static int start(void **state)
+{
+	(void)state;
+	volume_rig_start(false, "stripe=64K");
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	volume_rig_stop();
+	return 0;
+}
+
+static struct leat_file *open_file(struct leat *from, const char *name, int flags)
+{
+	struct leat_file *f;
+
+	if (leat_open(from, name, flags, 0644, &f))
+		fail_msg("%s: %s", name, leat_error(from));
+	return f;
+}
+
+static void write_at(struct leat_file *f, size_t bytes, uint64_t off)
+{
+	assert_int_equal(leat_pwrite(f, data, bytes, off), bytes);
+}
+
+/* A mount that has written, and ends without a report. */
+static void write_and_go(const char *name, size_t bytes, uint64_t off)
+{
+	struct leat *writer = volume_rig_mount(NULL);
+	struct leat_file *f = open_file(writer, name, O_WRONLY | O_CREAT);
+
+	atomic_store(&is_gone, true);
+	write_at(f, bytes, off);
+	leat_umount(writer);
+	atomic_store(&is_gone, false);
+}
+
+static void write_file(const char *name, size_t bytes)
+{
+	struct leat_file *f = open_file(m, name, O_WRONLY | O_CREAT);
+
+	write_at(f, bytes, 0);
+	assert_int_equal(leat_close(f), 0);
+}
+
+static struct stat stat_of(const char *name)
+{
+	struct stat st;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "m/files/%s", name);
+	assert_int_equal(stat(tmp_dir_path(&volume_rig.dir, path), &st), 0);
+	return st;
+}
+
+static unsigned count_markers(void)
+{
+	DIR *d = opendir(tmp_dir_path(&volume_rig.dir, "m/writers"));
+	unsigned n = 0;
+
+	assert_non_null(d);
+	for (const struct dirent *e; (e = readdir(d)) != NULL;)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+/* What is asynchronous ends some time. */
+#define WAIT_FOR(condition)                                                                            \
+	do {                                                                                           \
+		uint64_t until = clock_now_ns() + 20 * NS_PER_S;                                       \
+                                                                                                       \
+		while (!(condition) && clock_now_ns() < until)                                         \
+			(void)poll(NULL, 0, 1);                                                        \
+		assert_true(condition);                                                                \
+	} while (0)
+
+static void wait_for_size(const char *name, off_t bytes)
+{
+	WAIT_FOR(stat_of(name).st_size == bytes);
+}
+
+static void wait_for_markers(void)
+{
+	WAIT_FOR(!count_markers());
+}
+
+/* The clock by which the kernel sets times of files has advanced. */
+static void wait_for_clock(void)
+{
+	struct timespec from, now;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &from);
+	do
+		clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	while (now.tv_sec == from.tv_sec && now.tv_nsec == from.tv_nsec);
+}
+
+static void check_data(const char *name, size_t bytes)
+{
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f = open_file(other, name, O_RDONLY);
+
+	memset(mem, 0, sizeof(mem));
+	assert_int_equal(leat_pread(f, mem, BYTES, 0), bytes);
+	assert_memory_equal(mem, data, bytes);
+	assert_int_equal(leat_close(f), 0);
+	leat_umount(other);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static void writer_vanishes(void **state)
+{
+	(void)state;
+	write_and_go("af", BYTES, 0);
+	wait_for_size("af", BYTES);
+	wait_for_markers();
+	check_data("af", BYTES);
+	write_and_go("ag", 1, 11 * UNIT); /* the other stripes have nothing */
+	wait_for_size("ag", 11 * UNIT + 1);
+	assert_int_equal(leat_truncate(m, "af", 20 * UNIT), 0);
+	write_and_go("af", 1, 7); /* a size is not lowered */
+	wait_for_markers();
+	assert_int_equal(stat_of("af").st_size, 20 * UNIT);
+}
+
+/* What servers in reach have counts at once, and the rest when the other one is back. */
+static void server_is_away(void **state)
+{
+	(void)state;
+	volume_times.lease_ns = LONG_NS;
+	write_and_go("bf", 4 * UNIT, 0);
+	volume_rig_end_manager();
+	volume_rig_end_server(3); /* files begin at different servers: one of all has no part of f's end */
+	volume_times.lease_ns = SHORT_NS;
+	volume_rig_start_manager();
+	WAIT_FOR(stat_of("bf").st_size >= 3 * (off_t)UNIT);
+	assert_int_equal(count_markers(), 1);
+	volume_rig_start_server(3);
+	wait_for_size("bf", 4 * UNIT);
+	wait_for_markers();
+}
+
+static void manager_restarts(void **state)
+{
+	(void)state;
+	write_and_go("cf", BYTES, 0);
+	assert_int_equal(count_markers(), 1);
+	assert_int_equal(stat_of("cf").st_size, 0);
+	volume_rig_end_manager();
+	volume_times.lease_ns = SHORT_NS;
+	volume_rig_start_manager();
+	wait_for_size("cf", BYTES);
+	wait_for_markers();
+}
+
+/* Another one that writes and reports does not hide it. */
+static void one_of_two_vanishes(void **state)
+{
+	struct leat_file *f = open_file(m, "df", O_WRONLY | O_CREAT);
+
+	(void)state;
+	write_at(f, 10, 0);
+	assert_int_equal(leat_fsync(f), 0);
+	write_and_go("df", BYTES, 0);
+	while (stat_of("df").st_size != BYTES) {
+		write_at(f, 10, 0);
+		assert_int_equal(leat_fsync(f), 0);
+	}
+	assert_int_equal(leat_close(f), 0);
+	wait_for_markers();
+}
+
+/* The last close costs no question to the servers, whether it has something to report or not. */
+static void last_report(void **state)
+{
+	const struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	struct leat_file *f, *g;
+
+	(void)state;
+	write_file("ef", BYTES);
+	assert_int_equal(count_markers(), 0);
+	f = open_file(m, "ef", O_WRONLY);
+	g = open_file(m, "ef", O_WRONLY);
+	write_at(f, 100, 0);
+	assert_int_equal(count_markers(), 1);
+	assert_int_equal(leat_fsync(f), 0);
+	assert_int_equal(count_markers(), 1);
+	write_at(g, 100, 0);
+	assert_int_equal(leat_close(f), 0); /* g is still open */
+	assert_int_equal(count_markers(), 1);
+	write_at(g, 100, 0);
+	assert_int_equal(leat_fsync(g), 0);
+	assert_int_equal(leat_close(g), 0);
+	wait_for_markers();
+	f = open_file(m, "ef", O_WRONLY);
+	write_at(f, 100, 0);
+	assert_int_equal(leat_futimens(f, old), 0);
+	assert_int_equal(leat_close(f), 0); /* it has written nothing since */
+	wait_for_markers();
+	assert_int_equal(stat_of("ef").st_mtim.tv_sec, 1000);
+	f = open_file(m, "ef", O_RDONLY); /* readers have none */
+	assert_int_equal(leat_pread(f, mem, 10, 0), 10);
+	assert_int_equal(count_markers(), 0);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(atomic_load(&stats), 0);
+}
+
+/* The lease of a file that is not written for long lapses. The next write gets another one first. */
+static void idle_writer(void **state)
+{
+	struct leat *writer = volume_rig_mount(NULL);
+	struct leat_file *f = open_file(writer, "hf", O_WRONLY | O_CREAT);
+
+	(void)state;
+	write_at(f, 10, 0);
+	assert_int_equal(leat_fsync(f), 0);
+	wait_for_markers();
+	assert_true(atomic_load(&stats) >= 4);
+	atomic_store(&is_gone, true);
+	write_at(f, BYTES, 0);
+	leat_umount(writer);
+	atomic_store(&is_gone, false);
+	wait_for_size("hf", BYTES);
+	wait_for_markers();
+}
+
+/* A client that cannot report goes on writing, and reports when the manager is back. */
+static void writes_go_on(void **state)
+{
+	struct leat_file *f = open_file(m, "if", O_WRONLY | O_CREAT);
+
+	(void)state;
+	write_at(f, 10, 0);
+	volume_rig_end_manager();
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t until = clock_now_ns() + SHORT_NS;
+
+		while (clock_now_ns() < until) /* writes do not wait for a manager */
+			write_at(f, BYTES, 0);
+	}
+	volume_rig_start_manager();
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(stat_of("if").st_size, BYTES);
+	wait_for_markers();
+}
+
+/* Cuts, and files that are gone: the lease ends some time, and changes nothing. */
+static void cut_or_removed(void **state)
+{
+	struct leat *writer = volume_rig_mount(NULL);
+	struct leat_file *f = open_file(writer, "jf", O_WRONLY | O_CREAT), *g;
+
+	(void)state;
+	write_file("jg", BYTES);
+	g = open_file(writer, "jg", O_WRONLY);
+	atomic_store(&is_gone, true);
+	write_at(f, BYTES, 0);
+	write_at(g, BYTES, 0);
+	assert_int_equal(leat_truncate(m, "jg", 10), 0);
+	assert_int_equal(leat_unlink(m, "jf"), 0);
+	leat_umount(writer);
+	atomic_store(&is_gone, false);
+	wait_for_markers();
+	assert_int_equal(stat_of("jg").st_size, 10);
+}
+
+static bool is_later(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+/* The time of a write that was not reported counts, unless a client has set one after it. */
+static void times(void **state)
+{
+	const struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	struct leat *writer = volume_rig_mount(NULL);
+	struct leat_file *f;
+	struct stat before, st;
+
+	(void)state;
+	write_file("kf", BYTES);
+	assert_int_equal(leat_utimens(m, "kf", old), 0);
+	before = stat_of("kf");
+	wait_for_clock();
+	write_and_go("kf", 10, 0);
+	WAIT_FOR(is_later(stat_of("kf").st_mtim, before.st_ctim));
+	wait_for_markers();
+	f = open_file(writer, "kf", O_WRONLY);
+	write_at(f, 10, 0);
+	assert_int_equal(leat_futimens(f, old), 0);
+	wait_for_markers();
+	st = stat_of("kf");
+	assert_int_equal(st.st_mtim.tv_sec, 1000);
+	assert_int_equal(st.st_size, BYTES);
+	assert_int_equal(leat_close(f), 0);
+	leat_umount(writer);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define LONG(name) cmocka_unit_test_setup_teardown(name, setup_long, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(writer_vanishes), TEST(server_is_away), LONG(manager_restarts), TEST(one_of_two_vanishes),
+		LONG(last_report),     TEST(idle_writer),    TEST(writes_go_on),     TEST(cut_or_removed),
+		TEST(times),
+	};
+
+	volume_times = (struct volume_times){ .server = "300ms", .away_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };
+	(void)alarm(120); /* a client that waits for a manager may wait for ever */
+	for (size_t i = 0; i < BYTES; i++)
+		data[i] = (uint8_t)(1 + i % 251);
+	return cmocka_run_group_tests(tests, start, stop);
+}
