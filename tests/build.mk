@@ -43,6 +43,7 @@ LDFLAGS_test_server_space := -Wl,--wrap=fallocate,--wrap=fsync
 HELD_WRITES := --wrap=pwritev2,--wrap=fs_limits_find_file
 LDFLAGS_test_block_server := -Wl,$(HELD_WRITES)
 LDFLAGS_test_block_races := -Wl,$(HELD_WRITES),--wrap=fdatasync,--wrap=getrandom
+LDFLAGS_test_block_withheld := -Wl,$(HELD_WRITES),--wrap=block_enter,--wrap=block_conn_end
 LDFLAGS_test_block_sync := -Wl,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_block_keep := -Wl,--wrap=rpcrdma_engine_enter,--wrap=rpcrdma_engine_post
 LDFLAGS_test_block_stop := -Wl,$(HELD_WRITES)

@@ -8,7 +8,9 @@
  *            it waits until their operations have ended, has a worker save the holders, and replies. So when an ATTACH
  *            is acknowledged, nothing of the old holder is in progress, nothing of it begins any more, and a restart of
  *            the server changes neither.
- *            Each call has 30 seconds from its arrival on, for its turn and for the operations.
+ *            Each call has 30 seconds from its arrival on, for its turn and for the operations. When it has waited for the
+ *            operations for 2 seconds, it closes the connections by which they came: then only the disk is waited
+ *            for. A client that shares such a connection connects again, and loses nothing.
  *            What is fenced stays so if the operations do not end in time: that is saved, too, and a repeated ATTACH
  *            waits for them again. If the connection is lost while the call waits, what it has fenced stays so, a job
  *            of the volume saves that, then the turn ends, and the client sends the call again. If it is lost behind
@@ -197,9 +199,26 @@ static enum prog_begin wait(struct block_call *call)
 	return PROG_WAIT;
 }
 
+/* The peer of an old operation may never move its data. */
+static void on_cut(struct rpcrdma_timer *t)
+{
+	struct block_call *call = container_of(t, struct block_call, attach.cut);
+	struct block_volume *v = call->entry->vol;
+
+	pthread_mutex_lock(&v->lock);
+	block_cut(v);
+	pthread_mutex_unlock(&v->lock);
+	if (log_limit_ok(&v->turns))
+		log_info("block %s: operations of a holder that has to leave do not end: its connections are closed", v->name);
+}
+
 /* Under the lock: waits for operations, unless the time is up. Return: PROG_WAIT; PROG_REPLY: they have not ended in time */
 static enum prog_begin wait_in_turn(struct block_call *call)
 {
+	if (!call->attach.cut.fn) {
+		call->attach.cut.fn = on_cut;
+		rpcrdma_timer_set(call->waiter.reactor->loop.engine, &call->attach.cut, block_times.cut_ns);
+	}
 	call->attach.in_vain = call->attach.timed_out;
 	return call->attach.in_vain ? PROG_REPLY : wait(call);
 }
@@ -268,6 +287,8 @@ void block_attach_release(struct req *r)
 
 	if (call->attach.timer.fn)
 		rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.timer);
+	if (call->attach.cut.fn)
+		rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.cut);
 	if (!call->attach.turn)
 		return;
 	call->attach.turn = false;

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "reactor.h"
 
-struct block_times block_times = { .silence_ns = 60 * NS_PER_S, .drain_ns = 30 * NS_PER_S };
+struct block_times block_times = { .silence_ns = 60 * NS_PER_S, .cut_ns = 2 * NS_PER_S, .drain_ns = 30 * NS_PER_S };
 
 struct block_attachment *block_attachment_new(void)
 {
@@ -48,6 +48,17 @@ struct block_attachment *block_find_number(const struct block_volume *v, uint64_
 	while (a && a->number != number)
 		a = a->next;
 	return a;
+}
+
+struct block_attachment *block_find_ended(const struct block_volume *v, uint64_t generation)
+{
+	list_for_each(node, &v->ending) {
+		struct block_attachment *a = list_entry(node, struct block_attachment, link);
+
+		if (a->generation == generation)
+			return a;
+	}
+	return NULL;
 }
 
 void block_add(struct block_volume *v, struct block_attachment *a)

@@ -28,6 +28,9 @@ struct block_attachment *block_attachment_new(void);
 struct block_attachment *block_find(const struct block_volume *v, const char *name);
 struct block_attachment *block_find_number(const struct block_volume *v, uint64_t number);
 
+/** block_find_ended - the attachment of @generation, which has ended, while it has operations. NULL: none. Under the lock. */
+struct block_attachment *block_find_ended(const struct block_volume *v, uint64_t generation);
+
 /** block_add - inserts an attachment in the order of names; under the lock. It has name, number and generation. */
 void block_add(struct block_volume *v, struct block_attachment *a);
 

@@ -11,7 +11,9 @@
  *            An ATTACH has no attachment yet, so each volume remembers the lanes by which the last ones came. If it has
  *            forgotten connections that are newer than that of an ATTACH, and does not know the lane, it closes the connection:
  *            many lanes of one client cost others a connection, but no late copy is executed.
- *            A holder is silent when no connection of its lanes is up.
+ *            A holder is silent when no connection of its lanes is up. An attachment that has ended keeps its connections,
+ *            until its last operation has ended, so that block_cut() can close them: a peer that never moves the data
+ *            of a call would keep that operation for ever.
  * Memory:    A connection keeps a list of the lanes that it serves, so that they learn of its end.
  * Threads:   Reactors; the volume's lock. A connection's list belongs to its reactor, and to block_conn_end() afterwards.
  * Errors:    As block_lanes.h says for each function.
@@ -76,12 +78,14 @@ void block_conn_begin(struct block_conn *c, struct reactor *re, struct rpcrdma_c
 	c->conn = conn;
 }
 
-/* Does the lane still have this connection? Under the lock. */
+/* Does the lane still have this connection, in force or with operations? Under the lock. */
 static struct block_attachment *lane_of(const struct lane_ref *r, const struct block_conn *c)
 {
 	struct block_attachment *a = block_find_number(r->v, r->number);
 
-	return a && a->generation == r->generation && a->lanes[r->slot].conn == c ? a : NULL;
+	if (!a || a->generation != r->generation)
+		a = block_find_ended(r->v, r->generation);
+	return a && a->lanes[r->slot].conn == c ? a : NULL;
 }
 
 void block_conn_end(struct block_conn *c)
@@ -116,14 +120,26 @@ static void on_close(struct rpcrdma_msg *msg)
 	conn_put(c);
 }
 
-/* A lane of it has a newer connection. Under the lock, so block_conn_end() is yet to come. */
-static void close_older(struct block_conn *c)
+/* A lane has it. Under the lock, so block_conn_end() is yet to come. */
+static void close_conn(struct block_conn *c)
 {
 	if (atomic_exchange(&c->closing, true))
 		return;
 	atomic_fetch_add(&c->refs, 1);
 	c->close_msg.fn = on_close;
 	rpcrdma_engine_post(c->reactor->loop.engine, &c->close_msg);
+}
+
+void block_cut(struct block_volume *v)
+{
+	list_for_each(node, &v->ending) {
+		const struct block_attachment *a = list_entry(node, struct block_attachment, link);
+
+		for (unsigned i = 0; i < BLOCK_LANES_MAX; i++) {
+			if (a->lanes[i].conn)
+				close_conn(a->lanes[i].conn);
+		}
+	}
 }
 
 /* Forgets lanes that have gone or have another connection. */
@@ -175,7 +191,7 @@ void block_bind(struct block_volume *v, struct block_attachment *a, const block_
 	if (!l->conn)
 		a->conns++;
 	else if (l->conn != conn)
-		close_older(l->conn);
+		close_conn(l->conn);
 	l->before += l->live;
 	l->live = 0;
 	l->incarnation = lane->incarnation;
@@ -227,7 +243,7 @@ bool block_is_forgotten(const struct block_volume *v, const block_lane *lane, st
 {
 	if (conn->serial >= v->forgotten || find_seen(v, lane) < BLOCK_SEEN_MAX)
 		return false;
-	close_older(conn);
+	close_conn(conn);
 	return true;
 }
 

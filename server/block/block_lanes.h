@@ -66,6 +66,10 @@ struct block_conn *block_conn_new(void);
 /** block_conn_begin - a call has arrived by it; on its reactor */
 void block_conn_begin(struct block_conn *c, struct reactor *re, struct rpcrdma_conn *conn);
 
+/** block_cut - closes the connections of attachments that have ended and have operations, so that no operation waits for its
+ * peer; under the lock */
+void block_cut(struct block_volume *v);
+
 /** block_conn_end - the connection has ended, and all of its calls; NULL is fine */
 void block_conn_end(struct block_conn *c);
 

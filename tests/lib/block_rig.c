@@ -75,6 +75,11 @@ bool block_rig_is_local(void)
 	return !network();
 }
 
+const struct rpcrdma_addr *block_rig_addr(void)
+{
+	return &addr;
+}
+
 static void add_volume(struct conf *conf, const char *spec)
 {
 	const char *eq = strchr(spec, '=');

@@ -30,6 +30,9 @@ extern const char *block_rig_url;
 /** block_rig_is_local - does the next server listen on the local fabric? */
 bool block_rig_is_local(void);
 
+/** block_rig_addr - returns where the server listens */
+const struct rpcrdma_addr *block_rig_addr(void);
+
 /* Start servers without a state directory */
 extern bool block_rig_stateless;
 /* Time after which clients send a call again by a new connection; 0: the default */
