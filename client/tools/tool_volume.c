@@ -8,6 +8,10 @@
  * Threads:    Any, each with its own attachments.
  * Errors:     As each function says.
  */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
 #include "signals.h"
 #include "tool_volume.h"
 
@@ -35,6 +39,69 @@ int volume_detach(struct leat_block *b)
 {
 	signals_mount_del(leat_block_handle(b));
 	return leat_block_detach_within(b, tool_interrupted() ? TOOL_UMOUNT_MS : -1);
+}
+
+/* Return: 0: @url is that of a volume; -errno: it is not, and @why says it if the server has the block program */
+static int look(const char *url, const char *opts, struct leat_block **ret, char why[VOLUME_WHY_BYTES])
+{
+	struct leat_block_info info = { .size = sizeof(info) };
+	struct leat_opts *o;
+	int rc = tool_opts_create(url, opts, &o);
+
+	if (!rc)
+		rc = leat_block_attach(url, o, LEAT_BLOCK_LOOK, ret);
+	leat_opts_destroy(o);
+	if (rc)
+		return rc;
+	rc = leat_block_info(*ret, &info);
+	if (rc) {
+		if (rc == -ENOENT)
+			(void)snprintf(why, VOLUME_WHY_BYTES, "%.400s: the server has no such volume, and exports no such path", url);
+		else if (rc == -EACCES)
+			(void)snprintf(why, VOLUME_WHY_BYTES, "%s", leat_error(leat_block_handle(*ret)));
+		(void)leat_block_detach(*ret);
+	}
+	return rc;
+}
+
+int volume_or_mount(const char *url, const char *opts, struct leat_block **ret_b, struct leat **ret_m,
+		    char why[VOLUME_WHY_BYTES])
+{
+	int rc = tool_mount(url, opts, ret_m);
+
+	*ret_b = NULL;
+	if (!rc)
+		return 0;
+	(void)snprintf(why, VOLUME_WHY_BYTES, "%s", leat_error(NULL));
+	if (rc != -ENOENT || !strstr(url, "/block/") || look(url, opts, ret_b, why))
+		return rc;
+	*ret_m = leat_block_handle(*ret_b);
+	signals_mount_add(*ret_m);
+	return 0;
+}
+
+void volume_or_umount(struct leat_block *b, struct leat *m)
+{
+	if (b)
+		(void)volume_detach(b);
+	else
+		tool_umount(m);
+}
+
+int volume_describe(struct leat_block *b, char ret[VOLUME_TEXT_BYTES])
+{
+	struct leat_block_info info = { .size = sizeof(info) };
+	int rc = leat_block_info(b, &info);
+	char size[16];
+
+	if (rc)
+		return rc;
+	(void)snprintf(ret, VOLUME_TEXT_BYTES, "%s, %s in blocks of %" PRIu32 " bytes, %s, %s, %" PRIu32 " holder%s",
+		       info.name, tool_print_size(info.bytes, size), info.block,
+		       info.rdonly ? "read-only" : "read and write", info.shared ? "shared" : "exclusive", info.holders,
+		       info.holders == 1 ? "" : "s");
+	text_clean(ret);
+	return 0;
 }
 
 int volume_fail(const struct leat_block *b, const char *url, int err)

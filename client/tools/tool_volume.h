@@ -22,6 +22,25 @@ must_check int volume_attach(struct leat_session *s, const char *url, unsigned f
  */
 int volume_detach(struct leat_block *b);
 
+#define VOLUME_WHY_BYTES 512
+
+/** volume_or_mount - mounts @url as tool_mount() does; if it names a volume, connects without attaching to it
+ * For commands that test whether a server responds, whatever the URL names.
+ * @ret_b: gets NULL if it is no volume
+ * @ret_m: belongs to @ret_b, if that is not NULL
+ * @why: gets the reason of a failure
+ *
+ * Return: 0, or -errno; volume_or_umount() undoes it.
+ */
+must_check int volume_or_mount(const char *url, const char *opts, struct leat_block **ret_b, struct leat **ret_m,
+			       char why[VOLUME_WHY_BYTES]);
+void volume_or_umount(struct leat_block *b, struct leat *m);
+
+#define VOLUME_TEXT_BYTES 256
+
+/** volume_describe - describes a volume in one line; Return: 0 or -errno, as leat_block_info() */
+must_check int volume_describe(struct leat_block *b, char ret[VOLUME_TEXT_BYTES]);
+
 /** volume_fail - logs a failure on the volume of @url; Return: TOOL_FAILED */
 int volume_fail(const struct leat_block *b, const char *url, int err);
 

@@ -87,6 +87,23 @@ ok "$LEAT" block --help
 [ "$(grep -c '^usage' "$work/out")" -eq 6 ] || fail "block --help said: $(cat "$work/out")"
 bad 1 'not a URL' "$LEAT" block info "$work/src"
 
+# ping and doctor of a volume, also while another program has it
+for url in "$local/block/two" "tcp://127.0.0.1:$port/block/two"; do
+	ok "$LEAT" ping -c 3 "$url"
+	has '^volume +two, 12M in blocks of 4096 bytes, read and write, shared, 0 holders$'
+	has '^round trip +p50 .* of 3 calls$'
+	[ "$(grep -cE '^(export|sizes) ' "$work/out")" -eq 0 ] || fail "ping of a volume says: $(cat "$work/out")"
+	ok "$LEAT" doctor "$url"
+	has '^volume +ok +two, 12M in blocks of 4096 bytes, read and write, shared, 0 holders$'
+	has '^way '
+done
+bad 1 'the server has no such volume' "$LEAT" ping "$local/block/three"
+bad 1 'the server exports no such path; a volume below /block is used by' "$LEAT" ping "$local/block"
+bad 1 'the server exports no such path' "$LEAT" ping "$local/other/block/one"
+bad 1 'not a URL' "$LEAT" ping "$work/src"
+"$LEAT" doctor "$local/block/three" >"$work/out" && fail 'doctor of no volume succeeds'
+has '^server +missing .*the server has no such volume'
+
 # a file to a volume: what lies behind the file stays, holes are holes; to another volume, and back
 cp "$work/one.img" "$work/before"
 bad 1 'one: holds data at offset 0; nothing was written: use --overwrite' "$LEAT" block cp "$work/src" "$local/block/one"
@@ -189,6 +206,8 @@ bench=$!
 until "$LEAT" block info "$local/block/one" | grep -q '^holder '; do :; done
 ok "$LEAT" block info "$local/block/one"
 has '^holder +loop: leat on .*, since 20[-0-9]* [0-9:]* UTC, 1 connection, to read$'
+ok "$LEAT" ping "$local/block/one"
+has '^volume .* 1 holder$'
 bad 1 'ATTACH: Device or resource busy .*holder loop has it: leat on' "$LEAT" block cp "$work/part" "$local/block/one"
 bad 1 'the volume has no such holder' "$LEAT" block take-over "$local/block/one" --holder other
 ok "$LEAT" block take-over "$local/block/one" --holder loop

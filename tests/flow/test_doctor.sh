@@ -77,6 +77,8 @@ checks=$((checks + 3))
 doctor 1 "$local_url"
 says '^server +missing .*no part of this path is a socket'
 mv "$sock.away" "$sock"
+doctor 1 "local://$sock/block/none" # this server has no volumes
+says '^server +missing .*has no such volume, and exports no such path'
 chmod 777 "$work"
 doctor 0 "$leat_url"
 says "^way +missing not local://$sock: others could replace the socket, by mode 0777 of "

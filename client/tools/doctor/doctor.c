@@ -5,7 +5,8 @@
  *
  * Operation:  First the machine (doctor_host.c, doctor_rdma.c). Then each URL is connected as any other
  *             command would do it. The handle reports which transport was selected, which were refused,
- *             and why; this file decides nothing of that. A URL without an export is only connected. For a
+ *             and why; this file decides nothing of that. A URL without an export is only connected, and that of a block
+ *             volume, whose holders it does not disturb. For a
  *             local directory or file, the O_DIRECT alignment is shown.
  * Memory:     One handle at a time.
  * Threads:    One.
@@ -24,6 +25,7 @@
 #include "base/text.h"
 #include "doctor.h"
 #include "tool.h"
+#include "tool_volume.h"
 
 void doctor_say(const char *subject, const struct doctor_finding *f)
 {
@@ -197,18 +199,29 @@ static int doctor_path(struct leat *m, const char *path)
 	return rc;
 }
 
+/* Describes the volume that the URL names. Return: 0, or -errno, reported */
+static int doctor_volume(struct leat_block *b)
+{
+	char text[VOLUME_TEXT_BYTES];
+	int rc = volume_describe(b, text);
+
+	doctor_report("volume", rc ? DOCTOR_MISSING : DOCTOR_OK, "%s", rc ? leat_error(leat_block_handle(b)) : text);
+	return rc;
+}
+
 static int doctor_url(const char *url)
 {
 	struct leat_info info = { .size = sizeof(info) };
+	char host[256], path[TOOL_PATH_MAX], text[MAX(VOLUME_WHY_BYTES, VOLUME_TEXT_BYTES)];
+	struct leat_block *b;
 	struct leat *m;
-	char host[256], path[TOOL_PATH_MAX];
 	int rc, answer;
 
 	host_of(url, host, sizeof(host));
-	if (tool_mount(url, names_export(url) ? TOOL_IMPATIENT : TOOL_IMPATIENT "&connect_only=yes", &m)) {
+	if (volume_or_mount(url, names_export(url) ? TOOL_IMPATIENT : TOOL_IMPATIENT "&connect_only=yes", &b, &m, text)) {
 		if (host[0])
 			doctor_route(host, !strncmp(url, "rdma:", 5));
-		doctor_report("server", DOCTOR_MISSING, "%s", leat_error(NULL));
+		doctor_report("server", DOCTOR_MISSING, "%s", text);
 		return TOOL_FAILED;
 	}
 	rc = answer = leat_null(m);
@@ -217,13 +230,15 @@ static int doctor_url(const char *url)
 		doctor_route(host, info.transport == LEAT_TRANSPORT_RDMA);
 	say_connection(m, &info);
 	(void)leat_describe(m, LEAT_TEXT_PATH, 0, path, sizeof(path));
-	if (!rc && path[0])
+	if (!rc && b)
+		rc = doctor_volume(b);
+	else if (!rc && path[0])
 		rc = doctor_path(m, path);
 	else if (info.transport == LEAT_TRANSPORT_LOCAL)
 		try_export(m);
 	if (answer)
 		doctor_report("server", DOCTOR_MISSING, "it does not reply: %s", leat_error(m));
-	tool_umount(m);
+	volume_or_umount(b, m);
 	return rc ? TOOL_FAILED : TOOL_OK;
 }
 
