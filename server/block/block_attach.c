@@ -73,8 +73,7 @@ static int check_exclusive(const struct req *r)
 
 static bool is_of(const struct block_attachment *a, const struct rpcrdma_client_id *client)
 {
-	return a->client.kind == client->kind && a->client.scope == client->scope && a->client.key == client->key &&
-	       !a->restored;
+	return a->client.kind == client->kind && a->client.scope == client->scope && a->client.key == client->key;
 }
 
 /* A client may have as many holders as places are free, so that there is always one for another client. */

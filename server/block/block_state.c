@@ -39,10 +39,12 @@
 
 #define PAGE_BYTES 4096u
 #define MAGIC UINT64_C(0x6c656174626c6b31) /* "leatblk1" */
-#define HOLDERS_MAGIC "leat block holders 1"
+#define HOLDERS_MAGIC "leat block holders 2"
+#define HOLDERS_MAGIC_1 "leat block holders 1" /* lines without the client */
 #define BOOT_BYTES 40u
 #define TEXT_MAX ((size_t)1 << 20) /* BLOCK_HOLDERS_MAX lines of less than 512 bytes fit */
-#define LINE_FIELDS 9
+#define LINE_FIELDS 12
+#define LINE_FIELDS_1 9
 #define VOLUME_FIELDS 4
 #define END_BYTES 21u
 
@@ -258,8 +260,10 @@ static void print_holders(const struct block_state *s, struct block_volume *v, F
 	list_for_each(node, &v->holders) {
 		const struct block_attachment *a = list_entry(node, struct block_attachment, link);
 
-		fprintf(f, "holder\t%" PRIu64 "\t%" PRIu64 "\t%" PRIx64 "\t%" PRIu64 "\t%d\t%s\t%s\t%s\n", a->number,
-			a->generation, a->instance, a->since, a->rdonly, a->name, a->app, a->peer);
+		fprintf(f, "holder\t%" PRIu64 "\t%" PRIu64 "\t%" PRIx64 "\t%" PRIu64 "\t%d\t%s\t%s\t%s\t%" PRIu32 "\t%" PRIu32
+			   "\t%" PRIx64 "\n",
+			a->number, a->generation, a->instance, a->since, a->rdonly, a->name, a->app, a->peer,
+			a->client.kind, a->client.scope, a->client.key);
 	}
 	pthread_mutex_unlock(&v->lock);
 }
@@ -354,7 +358,20 @@ static bool copy_text(char *to, size_t bytes, const char *from)
 	return (size_t)snprintf(to, bytes, "%s", from) < bytes;
 }
 
-static int parse_holder(char *line, struct block_volume *v)
+static bool parse_client(char *const f[], struct rpcrdma_client_id *ret)
+{
+	uint64_t kind, scope;
+
+	if (!parse_number(f[0], 10, &kind) || !parse_number(f[1], 10, &scope) || !parse_number(f[2], 16, &ret->key) ||
+	    kind > RPCRDMA_CLIENT_IPV6 || scope > UINT32_MAX)
+		return false;
+	ret->kind = (uint32_t)kind;
+	ret->scope = (uint32_t)scope;
+	return true;
+}
+
+/* @fields: LINE_FIELDS, or LINE_FIELDS_1: its client is not known, and no client's share has it */
+static int parse_holder(char *line, int fields, struct block_volume *v)
 {
 	struct block_attachment *a = block_attachment_new();
 	char *f[LINE_FIELDS];
@@ -363,18 +380,17 @@ static int parse_holder(char *line, struct block_volume *v)
 	if (!a)
 		return -ENOMEM;
 	a->silent_ns = clock_now_ns();
-	if (v->nholders == BLOCK_HOLDERS_MAX || !split_line(line, f, LINE_FIELDS) || strcmp(f[0], "holder") ||
+	if (v->nholders == BLOCK_HOLDERS_MAX || !split_line(line, f, fields) || strcmp(f[0], "holder") ||
 	    !parse_number(f[1], 10, &a->number) || !parse_number(f[2], 10, &a->generation) ||
 	    !parse_number(f[3], 16, &a->instance) || !parse_number(f[4], 10, &a->since) ||
 	    !parse_number(f[5], 10, &rdonly) || rdonly > 1 || !copy_text(a->name, sizeof(a->name), f[6]) ||
 	    !copy_text(a->app, sizeof(a->app), f[7]) || !copy_text(a->peer, sizeof(a->peer), f[8]) ||
-	    !block_conf_name_ok(a->name) || block_find(v, a->name) || block_find_number(v, a->number) ||
+	    (fields == LINE_FIELDS && !parse_client(f + LINE_FIELDS_1, &a->client)) || !block_conf_name_ok(a->name) || block_find(v, a->name) || block_find_number(v, a->number) ||
 	    a->generation > v->generations || !a->number || a->number > v->numbers) {
 		free(a);
 		return -EINVAL;
 	}
 	a->rdonly = rdonly;
-	a->restored = true;
 	block_add(v, a);
 	return 0;
 }
@@ -399,7 +415,7 @@ static int parse_volume(const struct block_state *s, char *line, struct block_vo
 static int parse_holders(const struct block_state *s, char *text, size_t bytes, struct block_volume *v)
 {
 	char *line, *save = NULL, end[END_BYTES + 1];
-	int err;
+	int err, fields;
 
 	if (bytes < END_BYTES)
 		return -EINVAL;
@@ -409,11 +425,12 @@ static int parse_holders(const struct block_state *s, char *text, size_t bytes, 
 		return -EINVAL;
 	text[bytes] = '\0';
 	line = strtok_r(text, "\n", &save);
-	if (!line || strcmp(line, HOLDERS_MAGIC))
+	fields = !line ? 0 : !strcmp(line, HOLDERS_MAGIC) ? LINE_FIELDS : !strcmp(line, HOLDERS_MAGIC_1) ? LINE_FIELDS_1 : 0;
+	if (!fields)
 		return -EINVAL;
 	err = parse_volume(s, strtok_r(NULL, "\n", &save), v);
 	while (!err && (line = strtok_r(NULL, "\n", &save)))
-		err = parse_holder(line, v);
+		err = parse_holder(line, fields, v);
 	return err;
 }
 

@@ -63,8 +63,7 @@ struct block_attachment {
 	uint64_t number; /* of the holder's name, from its first ATTACH on */
 	uint64_t generation; /* of this ATTACH: grows with each of the volume */
 	uint64_t instance;   /* of the client's process */
-	struct rpcrdma_client_id client;
-	bool restored;	     /* from the state directory: the client is not known */
+	struct rpcrdma_client_id client; /* in whose share it is */
 	uint64_t since;	     /* seconds since 1970 */
 	bool rdonly;
 	bool fenced;

@@ -142,6 +142,11 @@ static void many_holders(void **state)
 	assert_int_equal(block_detach(&a), BLOCK_OK);
 	assert_int_equal(block_attach(&a, "vol", name, 0, NULL), BLOCK_OK);
 	assert_int_equal(a.info.nholders, most);
+	/* those that a restart has brought back count, too */
+	block_rig_restart(NULL);
+	block_reconnect(&a, NULL);
+	assert_int_equal(block_attach(&a, "vol", "another", 0, NULL), BLOCK_ERR_BUSY);
+	assert_int_equal(block_attach(&a, "vol", "holder 4", 0, NULL), BLOCK_OK);
 	block_close(&a);
 	block_close(&b);
 	odd_end();

@@ -144,7 +144,8 @@ static void check_same(const struct block_volume *v, const struct block_volume *
 
 		must(!strcmp(a->name, b->name) && !strcmp(a->app, b->app) && !strcmp(a->peer, b->peer));
 		must(a->number == b->number && a->generation == b->generation && a->instance == b->instance);
-		must(a->since == b->since && a->rdonly == b->rdonly);
+		must(a->since == b->since && a->rdonly == b->rdonly && a->client.kind <= RPCRDMA_CLIENT_IPV6);
+		must(!memcmp(&a->client, &b->client, sizeof(a->client)));
 		q = q->next;
 	}
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/siphash.h"
 #include "base/util.h"
 #include "server/block/block_holders.h"
 #include "server/block/block_state.h"
@@ -57,6 +59,7 @@ static void hold(const char *name, const char *app, bool rdonly)
 	a->instance = UINT64_MAX - a->number;
 	a->since = 1700000000 + a->number;
 	a->rdonly = rdonly;
+	a->client = (struct rpcrdma_client_id){ RPCRDMA_CLIENT_IPV6, vol.nholders, UINT64_MAX - vol.nholders };
 	block_add(&vol, a);
 }
 
@@ -154,6 +157,7 @@ static void saves_and_loads(void **arg)
 		assert_string_equal(a->peer, b->peer);
 		assert_int_equal(a->number, b->number);
 		assert_int_equal(a->generation, b->generation);
+		assert_memory_equal(&a->client, &b->client, sizeof(a->client));
 		assert_true(a->instance == b->instance && a->since == b->since && a->rdonly == b->rdonly);
 	}
 	volume_fini(&v);
@@ -161,6 +165,48 @@ static void saves_and_loads(void **arg)
 
 /* One bit of the file is another one, or its end is missing: a changed digit could be the generation of an attachment that
  * has ended. */
+/* Return: as block_state_load() of such a file */
+static int load_text(const char *text, struct block_volume *v)
+{
+	static const struct siphash_key no_secret;
+	char file[1024];
+	int n = snprintf(file, sizeof(file), "%send\t%016" PRIx64 "\n", text, siphash(&no_secret, text, strlen(text)));
+
+	write_file("block-vol.holders", file, (size_t)n);
+	volume_init(v);
+	return block_state_load(state, v);
+}
+
+#define ONE(client) "volume\t1234567890abcdef\t9\t4\nholder\t1\t5\tabc\t1700000000\t0\tfirst\tleat\t10.0.0.1" client "\n"
+
+static void clients(void **arg)
+{
+	static const char *const bad[] = { "", "\t3\t0", "\t5\t0\t1", "\t3\t4294967296\t1", "\t3\t0\t1\t", "\t3\t0\tx", "\t-1\t0\t1" };
+	const struct block_attachment *a;
+	struct block_volume v;
+	char text[512];
+
+	(void)arg;
+	assert_int_equal(load_text("leat block holders 2\n" ONE("\t4\t7\tfe80"), &v), 0);
+	a = block_find(&v, "first");
+	assert_non_null(a);
+	assert_true(a->client.kind == RPCRDMA_CLIENT_IPV6 && a->client.scope == 7 && a->client.key == 0xfe80);
+	volume_fini(&v);
+	/* the first version did not say whose they are */
+	assert_int_equal(load_text("leat block holders 1\n" ONE(""), &v), 0);
+	a = block_find(&v, "first");
+	assert_non_null(a);
+	assert_int_equal(a->client.kind, RPCRDMA_CLIENT_UNKNOWN);
+	volume_fini(&v);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		(void)snprintf(text, sizeof(text), "leat block holders 2\n" ONE("%s"), bad[i]);
+		assert_int_equal(load_text(text, &v), -EINVAL);
+		volume_fini(&v);
+	}
+	assert_int_equal(load_text("leat block holders 3\n" ONE("\t4\t7\tfe80"), &v), -EINVAL);
+	volume_fini(&v);
+}
+
 static void damaged_holders(void **arg)
 {
 	size_t n;
@@ -361,7 +407,7 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(saves_and_loads), TEST(damaged_holders), TEST(holders_of_another_volume), TEST(no_regular_file),
+		TEST(saves_and_loads), TEST(clients), TEST(damaged_holders), TEST(holders_of_another_volume), TEST(no_regular_file),
 		TEST(syncs),	       TEST(damaged_page),    TEST(one_leatd),
 		TEST(losses_do_not_fill_the_log), cmocka_unit_test(each_volume),
 	};
