@@ -139,6 +139,13 @@ struct leat_volume_layout {
 int leat_volume_layout(struct leat *m, const char *path, struct leat_volume_layout **ret);
 void leat_volume_layout_free(struct leat_volume_layout *l); /* NULL is fine */
 
+/** leat_volume_raise - raises the size of a file to at least @bytes, and sets its time of the last change
+ * For data that a client wrote, and did not report before it ended. The right to write is needed. The size is never lowered.
+ *
+ * Return: as leat_volume_layout(); -EFBIG.
+ */
+int leat_volume_raise(struct leat *m, const char *path, uint64_t bytes);
+
 struct leat_volume_place {
 	size_t size;                /* set by the caller: sizeof(struct leat_volume_place) */
 	uint32_t stripe, server;
@@ -203,7 +210,7 @@ int leat_volume_ask(struct leat *m, const struct leat_volume_key *key, uint32_t 
 struct leat_volume_command {
 	size_t size;                /* set by the caller: sizeof(struct leat_volume_command) */
 	const struct leat_volume_key *key;
-	uint64_t term;              /* of the manager. 0, for STAT and lists: the newest that the server has obeyed */
+	uint64_t term;              /* of the manager. 0, for all but fence and remove: the newest one that the server has obeyed */
 	uint32_t server;            /* id in the map */
 	uint32_t stripe;            /* number in the layout of the file */
 	unsigned char object[16];
@@ -238,6 +245,16 @@ int leat_volume_object_fence(struct leat *m, const struct leat_volume_command *c
 			     struct leat_volume_object *ret, uint64_t *newest);
 int leat_volume_object_remove(struct leat *m, const struct leat_volume_command *c, uint64_t until,
 			      struct leat_volume_object *ret, uint64_t *newest);
+
+/** leat_volume_object_set_aside - moves an object that no file has to lost+found/ of its directory of stripes
+ * @until: seconds since 1970; until then a tombstone makes late writes fail
+ * @mtime_ns: that leat_volume_object_stat() told: an object that was written since is not moved
+ * @ret: the state behind it: removed, unless the object does not exist; may be NULL
+ *
+ * Return: as leat_volume_object_remove(); -ESTALE: the object was written; -EBUSY: it is in use.
+ */
+int leat_volume_object_set_aside(struct leat *m, const struct leat_volume_command *c, uint64_t until, uint64_t mtime_ns,
+				 struct leat_volume_object *ret, uint64_t *newest);
 
 /* Takes an object of a list; @o is valid until it returns. Return: 0; another value ends the list */
 typedef int (*leat_volume_object_fn)(void *ctx, const unsigned char object[16], uint32_t stripe,

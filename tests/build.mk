@@ -105,7 +105,7 @@ LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=sta
 LDFLAGS_test_leat_stripes_lost := -Wl,--wrap=file_layout_decode,--wrap=stripe_now,--wrap=pwritev2,--wrap=fs_limits_find
 LDFLAGS_test_leat_stripes_lies := -Wl,--wrap=xdr_VOLLAYOUTres,--wrap=xdr_VOLMAPres,--wrap=xdr_VOLREPORTres,--wrap=xdr_STRIPEREADres,--wrap=xdr_STRIPECHANGEres
 LDFLAGS_test_stripe_server := -Wl,--wrap=pwritev2,--wrap=fs_limits_find,--wrap=fsync,--wrap=fdatasync,--wrap=stripe_now
-LDFLAGS_test_stripe_crash := -Wl,--wrap=fsetxattr,--wrap=fsync,--wrap=ftruncate,--wrap=mkdirat,--wrap=openat,--wrap=renameat
+LDFLAGS_test_stripe_crash := -Wl,--wrap=fsetxattr,--wrap=linkat,--wrap=fsync,--wrap=ftruncate,--wrap=mkdirat,--wrap=openat,--wrap=renameat
 LDFLAGS_test_stripe_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nomem := -Wl,$(NOMEM),--wrap=server_start,--wrap=server_reload
 LDFLAGS_test_volume_manager := -Wl,--wrap=fsync,--wrap=setxattr,--wrap=ftruncate,--wrap=fs_limits_find,--wrap=name_to_handle_at

@@ -64,7 +64,7 @@ static const char *const block_procs[] = {
 
 static const char *const stripe_procs[] = {
 	STRIPE(NULL), STRIPE(INFO), STRIPE(READ), STRIPE(WRITE), STRIPE(COMMIT), STRIPE(STAT), STRIPE(FENCE),
-	STRIPE(REMOVE), STRIPE(LIST),
+	STRIPE(REMOVE), STRIPE(LIST), STRIPE(SET_ASIDE),
 };
 
 #define VOLUME(name) [VOLUMEPROC_##name] = #name

@@ -42,6 +42,7 @@ struct command {
 		STRIPEFENCEargs fence;
 		STRIPEREMOVEargs remove;
 		STRIPELISTargs list;
+		STRIPEASIDEargs aside;
 	} args;
 	union {
 		stripe_status status; /* results begin with it */
@@ -114,6 +115,7 @@ static const struct lt_proc procs[] = {
 	[STRIPEPROC_STAT] = PROC(STAT, STAT, STAT_BYTES),
 	[STRIPEPROC_FENCE] = PROC(FENCE, STAT, STAT_BYTES),
 	[STRIPEPROC_REMOVE] = PROC(REMOVE, STAT, STAT_BYTES),
+	[STRIPEPROC_SET_ASIDE] = PROC(ASIDE, STAT, STAT_BYTES),
 	[STRIPEPROC_LIST] = PROC(LIST, LIST, 4u + STRIPE_LIST_MAX * ENTRY_BYTES + 4u),
 };
 
@@ -196,8 +198,8 @@ static int command(struct leat *m, const struct leat_volume_key *key, uint32_t s
 	return (int)LT_WAIT_FOR_AS(m, VERB, submit_ask(m, c, w.cb));
 }
 
-/* A command that only reads. @term: as command(); 0: the newest one, which it gets. Return: as command() */
-static int command_reading(struct leat *m, const struct leat_volume_key *key, uint32_t server, uint64_t *term, struct command *c,
+/* @term: as command(); 0: the newest one, which it gets. Return: as command() */
+static int command_newest(struct leat *m, const struct leat_volume_key *key, uint32_t server, uint64_t *term, struct command *c,
 			   const struct stripe_order *o)
 {
 	bool any = !*term;
@@ -269,8 +271,8 @@ static int command_object(struct leat *m, const struct leat_volume_command *of, 
 	int rc = ret ? lt_sized_check(ret) : 0;
 
 	c->res.status = STRIPE_OK;
-	if (!rc && o->proc == STRIPEPROC_STAT)
-		rc = command_reading(m, of->key, of->server, &term, c, o);
+	if (!rc && (o->proc == STRIPEPROC_STAT || o->proc == STRIPEPROC_SET_ASIDE))
+		rc = command_newest(m, of->key, of->server, &term, c, o);
 	else if (!rc)
 		rc = command(m, of->key, of->server, term, c, o);
 	if (rc == -EPERM && c->res.status == STRIPE_ERR_OLDTERM && newest)
@@ -328,6 +330,22 @@ int leat_volume_object_remove(struct leat *m, const struct leat_volume_command *
 	return command_object(m, &head, &c, &o, ret, newest);
 }
 
+int leat_volume_object_set_aside(struct leat *m, const struct leat_volume_command *of, uint64_t until, uint64_t mtime_ns,
+				 struct leat_volume_object *ret, uint64_t *newest)
+{
+	struct stripe_order o = { .proc = STRIPEPROC_SET_ASIDE, .value = until, .bytes = mtime_ns };
+	struct leat_volume_command head;
+	struct command c;
+	int rc = take_command(of, &head, &o.name);
+
+	if (rc)
+		return rc;
+	c.args.aside.name = o.name;
+	c.args.aside.until = o.value;
+	c.args.aside.mtime = o.bytes;
+	return command_object(m, &head, &c, &o, ret, newest);
+}
+
 /* ---- all objects ----------------------------------------------------------------------------- */
 
 static int compare(const stripe_name *a, const stripe_name *b)
@@ -376,7 +394,7 @@ static int list_page(struct leat *m, struct leat_volume_command *of, struct stri
 {
 	struct command c = { .args.list = { .after = o->name, .first = o->flag } };
 	const STRIPELISTresok *ok = &c.res.list.STRIPELISTres_u.resok;
-	int rc = command_reading(m, of->key, of->server, &of->term, &c, o);
+	int rc = command_newest(m, of->key, of->server, &of->term, &c, o);
 
 	if (rc == -EPERM && c.res.status == STRIPE_ERR_OLDTERM && newest)
 		*newest = c.res.list.STRIPELISTres_u.term;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * stripe_admin.c - the commands of the manager: INFO, STAT, FENCE, REMOVE, LIST
+ * stripe_admin.c - the commands of the manager: INFO, STAT, FENCE, REMOVE, LIST, SET_ASIDE
  *
  * Operation: A command of an older term than the newest one is refused, and told the newest one. One of a newer term
  *            first makes its term durable, and waits for commands of older terms that a worker executes. INFO changes
@@ -184,6 +184,21 @@ static enum prog_begin step_remove(struct stripe_call *call, int *ret_err)
 	return change(call);
 }
 
+/* An object in use is not set aside. One that was is a tombstone. */
+static enum prog_begin step_aside(struct stripe_call *call, int *ret_err)
+{
+	const struct stripe_object *o = call->o;
+
+	if (!o->exists || o->rec.removed)
+		return step_stat(call, ret_err);
+	if (o->live || o->older) {
+		*ret_err = -ETIMEDOUT;
+		return PROG_REPLY;
+	}
+	stripe_count(call->req->reactor, stripe_fences);
+	return stripe_turn_take(call, STRIPE_WORK_ASIDE);
+}
+
 static enum prog_begin run_step(struct req *r, const stripe_name *name,
 				enum prog_begin (*step)(struct stripe_call *call, int *ret_err))
 {
@@ -228,4 +243,9 @@ enum prog_begin stripe_fence_begin(struct req *r)
 enum prog_begin stripe_remove_begin(struct req *r)
 {
 	return run_step(r, &stripe_call(r)->args.remove.name, step_remove);
+}
+
+enum prog_begin stripe_aside_begin(struct req *r)
+{
+	return run_step(r, &stripe_call(r)->args.aside.name, step_aside);
 }

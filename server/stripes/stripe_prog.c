@@ -127,6 +127,11 @@ struct stripe_order stripe_order_of(const struct req *r)
 		o.name = a->remove.name;
 		o.value = a->remove.until;
 		break;
+	case STRIPEPROC_SET_ASIDE:
+		o.name = a->aside.name;
+		o.value = a->aside.until;
+		o.bytes = a->aside.mtime;
+		break;
 	case STRIPEPROC_LIST:
 		o.name = a->list.after;
 		o.flag = a->list.first;
@@ -234,6 +239,7 @@ static const struct prog_proc procs[] = {
 	[STRIPEPROC_REMOVE] = { .name = "REMOVE", COMMAND(REMOVE, STAT), .begin = stripe_remove_begin },
 	[STRIPEPROC_LIST] = { .name = "LIST", COMMAND(LIST, LIST), .scratch_bytes = STRIPE_LIST_MAX * sizeof(stripe_entry),
 			      .begin = stripe_list_begin },
+	[STRIPEPROC_SET_ASIDE] = { .name = "SET_ASIDE", COMMAND(ASIDE, STAT), .begin = stripe_aside_begin },
 };
 
 const struct prog prog_stripes = {

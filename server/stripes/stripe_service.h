@@ -40,7 +40,7 @@ struct stripe_server {
  *   stripe_old_terms    commands of an older manager
  *   stripe_old_lanes    calls by a connection that a newer one has replaced
  *   stripe_lane_waits   calls that waited for changes of an older connection
- *   stripe_fences       FENCE and REMOVE that changed a record
+ *   stripe_fences       FENCE, REMOVE and SET_ASIDE that changed a record
  *   stripe_fence_waits  of them, those that waited for operations to end
  *   stripe_term_waits   times that a command waited for a newer term, or for commands of older ones
  *   stripe_works        times that a worker opened, changed or looked at something for a call */
@@ -85,6 +85,7 @@ union stripe_args {
 	STRIPEFENCEargs fence;
 	STRIPEREMOVEargs remove;
 	STRIPELISTargs list;
+	STRIPEASIDEargs aside;
 };
 
 union stripe_res {
@@ -107,6 +108,7 @@ enum stripe_work {
 	STRIPE_WORK_OPEN = 1u << 5,
 	STRIPE_WORK_NAME = 1u << 6,
 	STRIPE_WORK_STAT = 1u << 7,
+	STRIPE_WORK_ASIDE = 1u << 10,
 	/* without it: */
 	STRIPE_WORK_INFO = 1u << 8,
 	STRIPE_WORK_LIST = 1u << 9,
@@ -239,5 +241,6 @@ enum prog_begin stripe_stat_begin(struct req *r);
 enum prog_begin stripe_fence_begin(struct req *r);
 enum prog_begin stripe_remove_begin(struct req *r);
 enum prog_begin stripe_list_begin(struct req *r);
+enum prog_begin stripe_aside_begin(struct req *r);
 
 #endif

@@ -79,7 +79,7 @@ enum prog_begin stripe_turn_take(struct stripe_call *call, unsigned work)
 		call->turn = call->o->busy = true;
 	if (work & STRIPE_WORK_TERM)
 		call->term_turn = call->vol->term_busy = true;
-	if (work & (STRIPE_WORK_RECORD | STRIPE_WORK_CUT) && call->is_command) {
+	if (work & (STRIPE_WORK_RECORD | STRIPE_WORK_CUT | STRIPE_WORK_ASIDE) && call->is_command) {
 		call->counted = true;
 		call->counted_term = call->vol->term;
 		call->vol->commands++;
@@ -172,6 +172,8 @@ static int work_step(struct stripe_call *call, unsigned step)
 		return stripe_disk_sync_name(call->vol, call->o);
 	case STRIPE_WORK_STAT:
 		return stripe_disk_stat(call->o, &call->stat);
+	case STRIPE_WORK_ASIDE:
+		return stripe_disk_set_aside(call->vol, call->o, call->args.aside.mtime, call->args.aside.until, stripe_now());
 	case STRIPE_WORK_INFO:
 		return work_info(call);
 	case STRIPE_WORK_LIST:

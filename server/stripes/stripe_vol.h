@@ -161,6 +161,11 @@ int must_check stripe_disk_record(struct stripe_vol *v, struct stripe_object *o,
 /** stripe_disk_cut - does the pending cut of o->rec, durably; no operation is in progress */
 int must_check stripe_disk_cut(struct stripe_vol *v, struct stripe_object *o);
 
+/** stripe_disk_set_aside - moves the file to lost+found/, and leaves a tombstone until @until; no operation is in progress
+ * @mtime: of the file: -ESTALE if it has another one
+ */
+int must_check stripe_disk_set_aside(struct stripe_vol *v, struct stripe_object *o, uint64_t mtime, uint64_t until, uint64_t now);
+
 /** stripe_disk_stat - describes the object */
 int must_check stripe_disk_stat(const struct stripe_object *o, stripe_stat *ret);
 

@@ -114,6 +114,7 @@ static void everything(uint8_t which)
 	struct stripe_rig_call st = { .args.stat.name = name };
 	struct stripe_rig_call fence = { .args.fence = { .name = name, .epoch = 2, .cut = true, .bytes = 1000 } };
 	struct stripe_rig_call rm = { .args.remove = { .name = other, .until = (uint64_t)time(NULL) + 1000 } };
+	struct stripe_rig_call gone = { .err = 0 };
 	struct stripe_rig_call list = { .args.list.first = true };
 
 	stripe_connect(&client, 1000u + which, 0, &name);
@@ -129,6 +130,11 @@ static void everything(uint8_t which)
 	call(STRIPEPROC_FENCE, &fence, NULL, 0);
 	assert_int_equal(fence.res.stat.STRIPESTATres_u.stat.bytes, 1000);
 	call(STRIPEPROC_REMOVE, &rm, NULL, 0);
+	gone.args.aside = (STRIPEASIDEargs){ .name = name, .until = (uint64_t)time(NULL) + 1000 };
+	call(STRIPEPROC_STAT, &st, NULL, 0);
+	gone.args.aside.mtime = st.res.stat.STRIPESTATres_u.stat.mtime;
+	call(STRIPEPROC_SET_ASIDE, &gone, NULL, 0);
+	assert_true(gone.res.stat.STRIPESTATres_u.stat.removed);
 	call(STRIPEPROC_LIST, &list, NULL, 0);
 	assert_true(list.res.list.STRIPELISTres_u.resok.entries.entries_len >= 2);
 	xdr_free((xdrproc_t)xdr_STRIPELISTres, (char *)&list.res.list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_stripe_crash.c - a stripe server that stops after each disk operation of FENCE, REMOVE and a new term
+ * test_stripe_crash.c - a stripe server that stops after each disk operation of FENCE, REMOVE, SET_ASIDE and a new term
  *
  * Once a test has made the disk stop, no operation that changes it has any effect: what is there then is what the next
  * server finds. With `loses` the machine stops, not only the server: changes that no sync has made durable are undone. A
@@ -158,6 +158,8 @@ int __real_openat(int dir, const char *name, int flags, ...);
 int __wrap_openat(int dir, const char *name, int flags, ...);
 int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __real_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
 int __real_mkdirat(int dir, const char *name, mode_t mode);
 int __wrap_mkdirat(int dir, const char *name, mode_t mode);
 
@@ -270,6 +272,24 @@ int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
 	if (!goes_on())
 		return fail_stopped();
 	rc = __real_renameat(from_dir, from, to_dir, to);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+	int rc;
+
+	pthread_mutex_lock(&lock);
+	if (!goes_on())
+		return fail_stopped();
+	rc = __real_linkat(from_dir, from, to_dir, to, flags);
+	if (!rc && counts) {
+		struct undo *u = new_undo(to_dir);
+
+		u->kind = UNDO_NAME;
+		(void)snprintf(u->name, sizeof(u->name), "%s", to);
+	}
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
@@ -484,6 +504,51 @@ static bool obey_and_stop(unsigned long n, bool exists, bool loses)
 	return ended;
 }
 
+static const char *aside_path(void)
+{
+	static char path[300];
+
+	(void)snprintf(path, sizeof(path), "%s/lost+found/%s", tmp_dir_path(&stripe_rig.dir, "s"),
+		       strrchr(stripe_rig_path(&object), '/') + 1);
+	return path;
+}
+
+static bool has_data(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	bool has = fd >= 0 && read(fd, mem, sizeof(mem)) == (ssize_t)BYTES && !memcmp(mem, data, BYTES);
+
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
+/* The contents have a name at any time, and the command can be repeated. */
+static bool aside_and_stop(unsigned long n, bool exists, bool loses)
+{
+	stripe_status status;
+	stripe_stat st;
+	bool ended;
+
+	start(exists);
+	assert_int_equal(stripe_stat_of(&c, &object, &st), STRIPE_OK);
+	stop_before(n);
+	status = stripe_set_aside(&c, &object, soon(), st.mtime, &st);
+	ended = !stopped;
+	assert_int_equal(status, ended ? STRIPE_OK : STRIPE_ERR_IO);
+	restart(loses);
+	assert_int_equal(stripe_stat_of(&c, &object, &st), STRIPE_OK);
+	assert_true(st.removed || !ended);
+	assert_true(st.removed ? has_data(aside_path()) : read_all() == BYTES);
+	assert_true(has_data(aside_path()) || has_data(stripe_rig_path(&object)));
+	assert_int_equal(stripe_set_aside(&c, &object, soon(), st.mtime, &st), STRIPE_OK);
+	assert_true(st.removed && has_data(aside_path()));
+	assert_int_equal(stripe_write(&c, 0, data, 10, true), STRIPE_ERR_FENCED);
+	stripe_close(&c);
+	stripe_rig_stop();
+	return ended;
+}
+
 static void at_each_operation(bool (*run)(unsigned long n, bool exists, bool loses), bool exists, unsigned least)
 {
 	for (unsigned loses = 0; loses < 2; loses++) {
@@ -527,6 +592,12 @@ static void removal_of_nothing(void **state)
 	at_each_operation(remove_and_stop, false, 4);
 }
 
+static void aside(void **state)
+{
+	(void)state;
+	at_each_operation(aside_and_stop, true, 8);
+}
+
 static void term(void **state)
 {
 	(void)state;
@@ -541,6 +612,7 @@ int main(void)
 		cmocka_unit_test(repeated),
 		cmocka_unit_test(removal),
 		cmocka_unit_test(removal_of_nothing),
+		cmocka_unit_test(aside),
 		cmocka_unit_test(term),
 	};
 

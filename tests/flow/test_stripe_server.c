@@ -744,6 +744,63 @@ static void remove_waits(void **state)
 	stop(&c);
 }
 
+static const char *aside_path(void)
+{
+	static char path[300];
+
+	(void)snprintf(path, sizeof(path), "%s/lost+found/%s", tmp_dir_path(&stripe_rig.dir, "s"),
+		       strrchr(stripe_rig_path(&object), '/') + 1);
+	return path;
+}
+
+/* What it holds stays, and so does its record; a tombstone is in its place. */
+static void sets_aside(void **state)
+{
+	struct stripe_client c, manager;
+	struct stripe_rig_call late;
+	stripe_stat st, old;
+	struct stat file;
+
+	(void)state;
+	start(&c);
+	assert_int_equal(stripe_set_aside(&c, &object, soon(), 0, &st), STRIPE_OK);
+	assert_false(st.exists);
+	assert_int_equal(stripe_fence(&c, &object, 3, NULL, &st), STRIPE_OK);
+	c.handle.epoch = 3;
+	assert_int_equal(stripe_write(&c, 0, data, 10000, false), STRIPE_OK);
+	old = stat_of(&c);
+	assert_int_equal(stripe_set_aside(&c, &object, soon(), old.mtime - 1, &st), STRIPE_ERR_FENCED);
+	assert_int_equal(stripe_write(&c, 0, data, 10000, false), STRIPE_OK);
+	old = stat_of(&c);
+	stripe_connect(&manager, 3, 0, &object);
+	hold_writes();
+	stripe_write_begin_at(&c, &late, 0, data, 3000, false);
+	wait_held(1);
+	assert_int_equal(stripe_set_aside(&manager, &object, soon(), old.mtime, &st), STRIPE_ERR_TIMEDOUT);
+	let_writes_go(1);
+	assert_int_equal(stripe_end(&late), STRIPE_OK);
+	old = stat_of(&c);
+	assert_int_equal(stripe_set_aside(&manager, &object, soon(), old.mtime, &st), STRIPE_OK);
+	stripe_close(&manager);
+	assert_true(st.exists && st.removed && !st.bytes && st.epoch == 3);
+	assert_int_equal(stripe_write(&c, 0, data, 10, false), STRIPE_ERR_FENCED);
+	assert_int_equal(stat(aside_path(), &file), 0);
+	assert_int_equal(file.st_size, 10000);
+	assert_int_equal(file.st_nlink, 1);
+	assert_int_equal(stripe_set_aside(&c, &object, soon(), old.mtime, &st), STRIPE_OK); /* again */
+	restart(&c);
+	assert_true(stat_of(&c).removed);
+	/* back again, by hand */
+	stripe_close(&c);
+	stripe_rig_end_server();
+	assert_int_equal(rename(aside_path(), stripe_rig_path(&object)), 0);
+	assert_int_equal(stripe_rig_start(CACHED), 0);
+	stripe_connect(&c, 9, 0, &object);
+	st = stat_of(&c);
+	assert_true(!st.removed && st.epoch == 3 && st.bytes == 10000);
+	stop(&c);
+}
+
 /* A tombstone whose time is up has no handles any more: its file goes at the next LIST, or when it is opened. */
 static void tombstones_go(void **state)
 {
@@ -1048,6 +1105,7 @@ int main(void)
 		cmocka_unit_test(cut_is_done_first),
 		cmocka_unit_test(removes),
 		cmocka_unit_test(remove_waits),
+		cmocka_unit_test(sets_aside),
 		cmocka_unit_test(tombstones_go),
 		cmocka_unit_test(tombstones_are_swept),
 		cmocka_unit_test(terms),

@@ -349,8 +349,8 @@ static void layouts(void **state)
 	make_orphan("ab0102030405060708090a0b0c0d0e0f.3", "old");
 	make_old(tmp_dir_path(&volume_rig.dir, "s1/objects/ab/ab0102030405060708090a0b0c0d0e0f.3"));
 	before = digest_of_all();
-	run(FAULTS, "");
-	says("/sparse: its layout is missing, damaged, or not signed for this file\n");
+	run(FAULTS, "--repair");
+	says("/sparse: its layout is missing, damaged, or not signed for this file; not repaired\n");
 	says("/d/e/b: its layout is missing");
 	says_not("/d/a:");
 	says("1 objects without a file that is known: they may be those of files without a valid layout\n");
@@ -379,6 +379,68 @@ static void orphans(void **state)
 	assert_true(digest_of_all() == before);
 }
 
+static void check_text(const char *name, const char *want)
+{
+	char got[100] = "";
+	int fd = open(tmp_dir_path(&volume_rig.dir, name), O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_true(read(fd, got, sizeof(got) - 1) >= 0);
+	close(fd);
+	assert_string_equal(got, want);
+}
+
+static void set_aside(void **state)
+{
+	char old[300];
+
+	(void)state;
+	strcpy(old, tmp_dir_path(&volume_rig.dir, "s1/objects/ab/ab0102030405060708090a0b0c0d0e0f.3"));
+	make_files();
+	make_orphan("cd0102030405060708090a0b0c0d0e0f.0", "young");
+	make_orphan("ab0102030405060708090a0b0c0d0e0f.3", "old");
+	make_old(old);
+	/* another file has its place */
+	tmp_dir_mkdir(&volume_rig.dir, "s1/lost+found");
+	tmp_dir_write(&volume_rig.dir, "s1/lost+found/ab0102030405060708090a0b0c0d0e0f.3", "other");
+	log_state.level = LOG_LEVEL_ERR + 1; /* the server says it */
+	run(FAULTS, "--repair");
+	says("no file has this object of 3 bytes; not repaired: ");
+	check_text("s1/objects/ab/ab0102030405060708090a0b0c0d0e0f.3", "old");
+	check_text("s1/lost+found/ab0102030405060708090a0b0c0d0e0f.3", "other");
+	assert_int_equal(unlink(tmp_dir_path(&volume_rig.dir, "s1/lost+found/ab0102030405060708090a0b0c0d0e0f.3")), 0);
+	run(REPAIRED, "--repair");
+	says("no file has this object of 3 bytes; repaired\n");
+	says(": 1 fault, 1 repaired\n");
+	check_text("s1/lost+found/ab0102030405060708090a0b0c0d0e0f.3", "old");
+	check_text("s1/objects/ab/ab0102030405060708090a0b0c0d0e0f.3", "");
+	check_text("s1/objects/cd/cd0102030405060708090a0b0c0d0e0f.0", "young");
+	run(CLEAN, "--repair");
+}
+
+/* Between the check and the repair something is written to it. */
+static void write_orphan(void)
+{
+	tmp_dir_write(&volume_rig.dir, "s1/objects/ab/ab0102030405060708090a0b0c0d0e0f.3", "changed");
+}
+
+static void used_orphans(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		make_orphan("ab0102030405060708090a0b0c0d0e0f.3", "old");
+		make_old(tmp_dir_path(&volume_rig.dir, "s1/objects/ab/ab0102030405060708090a0b0c0d0e0f.3"));
+		if (i)
+			after_stat = write_orphan;
+		else
+			before_stat = write_orphan;
+		run(i ? FAULTS : CLEAN, "--repair");
+		if (i)
+			says("; not repaired: ");
+		check_text("s1/objects/ab/ab0102030405060708090a0b0c0d0e0f.3", "changed");
+	}
+}
+
 /* The removal of a file is pending: its objects are no orphans. */
 static void pending_removal(void **state)
 {
@@ -400,6 +462,7 @@ static void pending_removal(void **state)
 
 static void too_long(void **state)
 {
+	struct stat st;
 	unsigned server;
 	char path[300];
 
@@ -413,6 +476,17 @@ static void too_long(void **state)
 	says("/a: the object of stripe 1 on server ");
 	says(" is as long as that of a file of 855360 bytes, and the file has 300000: ");
 	says(": 1 fault\n");
+	run(REPAIRED, "--repair");
+	says("has not reported its end; repaired\n");
+	assert_int_equal(stat(file_path("a"), &st), 0);
+	assert_int_equal(st.st_size, 855360);
+	run(CLEAN, "--repair");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, 200000);
+	assert_int_equal(leat_volume_raise(m, "/a", 1000), 0); /* never lower */
+	assert_int_equal(stat(file_path("a"), &st), 0);
+	assert_int_equal(st.st_size, 855360);
+	assert_int_equal(leat_volume_raise(m, "/b", 1000), -ENOENT);
 }
 
 static void set_epoch(const char *path, uint64_t epoch)
@@ -791,6 +865,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(clean, setup, teardown),
 		cmocka_unit_test_setup_teardown(layouts, setup, teardown),
 		cmocka_unit_test_setup_teardown(orphans, setup, teardown),
+		cmocka_unit_test_setup_teardown(set_aside, setup, teardown),
+		cmocka_unit_test_setup_teardown(used_orphans, setup, teardown),
 		cmocka_unit_test_setup_teardown(pending_removal, setup_away, teardown),
 		cmocka_unit_test_setup_teardown(too_long, setup, teardown),
 		cmocka_unit_test_setup_teardown(epochs, setup, teardown),

@@ -225,6 +225,7 @@ static const struct {
 #define ROW(proc, in, out) [STRIPEPROC_##proc] = { (xdrproc_t)xdr_STRIPE##in##args, (xdrproc_t)xdr_STRIPE##out##res }
 	ROW(INFO, INFO, INFO), ROW(READ, READ, READ),	 ROW(WRITE, WRITE, CHANGE), ROW(COMMIT, COMMIT, CHANGE),
 	ROW(STAT, STAT, STAT), ROW(FENCE, FENCE, STAT), ROW(REMOVE, REMOVE, STAT), ROW(LIST, LIST, LIST),
+	[STRIPEPROC_SET_ASIDE] = { (xdrproc_t)xdr_STRIPEASIDEargs, (xdrproc_t)xdr_STRIPESTATres },
 };
 
 static struct stripe_order order_of(const struct stripe_rig_call *call, uint32_t proc)
@@ -238,6 +239,9 @@ static struct stripe_order order_of(const struct stripe_rig_call *call, uint32_t
 					   .flag = call->args.fence.cut, .bytes = call->args.fence.bytes };
 	} else if (proc == STRIPEPROC_REMOVE) {
 		o = (struct stripe_order){ .proc = proc, .name = call->args.remove.name, .value = call->args.remove.until };
+	} else if (proc == STRIPEPROC_SET_ASIDE) {
+		o = (struct stripe_order){ .proc = proc, .name = call->args.aside.name, .value = call->args.aside.until,
+					   .bytes = call->args.aside.mtime };
 	} else if (proc == STRIPEPROC_LIST) {
 		o = (struct stripe_order){ .proc = proc, .name = call->args.list.after, .flag = call->args.list.first };
 	}
@@ -386,6 +390,14 @@ stripe_status stripe_remove(struct stripe_client *c, const stripe_name *name, ui
 	struct stripe_rig_call call = { .args.remove = { .name = *name, .until = until } };
 
 	stripe_begin(c, &call, STRIPEPROC_REMOVE, NULL, 0);
+	return end_stat(&call, ret);
+}
+
+stripe_status stripe_set_aside(struct stripe_client *c, const stripe_name *name, uint64_t until, uint64_t mtime, stripe_stat *ret)
+{
+	struct stripe_rig_call call = { .args.aside = { .name = *name, .until = until, .mtime = mtime } };
+
+	stripe_begin(c, &call, STRIPEPROC_SET_ASIDE, NULL, 0);
 	return end_stat(&call, ret);
 }
 

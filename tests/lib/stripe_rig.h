@@ -67,6 +67,7 @@ struct stripe_rig_call {
 		STRIPEFENCEargs fence;
 		STRIPEREMOVEargs remove;
 		STRIPELISTargs list;
+		STRIPEASIDEargs aside;
 	} args;
 	union {
 		stripe_status status;
@@ -139,6 +140,8 @@ stripe_status stripe_info(struct stripe_client *c, STRIPEINFOresok *ret);
 stripe_status stripe_stat_of(struct stripe_client *c, const stripe_name *name, stripe_stat *ret);
 stripe_status stripe_fence(struct stripe_client *c, const stripe_name *name, uint64_t epoch, const uint64_t *cut, stripe_stat *ret);
 stripe_status stripe_remove(struct stripe_client *c, const stripe_name *name, uint64_t until, stripe_stat *ret);
+
+stripe_status stripe_set_aside(struct stripe_client *c, const stripe_name *name, uint64_t until, uint64_t mtime, stripe_stat *ret);
 
 /** stripe_list - Return: status; @ret has room for STRIPE_LIST_MAX, @after NULL: from the beginning */
 stripe_status stripe_list(struct stripe_client *c, const stripe_name *after, stripe_entry *ret, unsigned *ret_n, bool *ret_eof);

@@ -59,10 +59,15 @@ struct fsck {
 	bool again; /* directories were read before: faults of files are known */
 };
 
-/** fsck_fault - prints a fault, and counts it
+/** fsck_fault - prints a fault, and counts it; fsck_outcome() ends the line
  * @what: path of a file, or name of an object
  */
 void fsck_fault(struct fsck *f, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** fsck_outcome - with --repair, prints behind a fault what has become of it; else the line ends
+ * @rc: of the repair; @m: its mount; NULL: there is no repair
+ */
+void fsck_outcome(struct fsck *f, int rc, struct leat *m);
 
 /** fsck_incomplete - prints what could not be looked at, and why */
 void fsck_incomplete(struct fsck *f, const char *what, const char *why);

@@ -3,7 +3,7 @@
  *
  * fsck_cmd.c - leat volume fsck: checks a volume while it is in use
  *
- * Operation:  fsck.h has the order of things. Nothing is changed without --repair.
+ * Operation:  fsck.h has the order of things. Nothing is changed without --repair, which destroys nothing.
  * Memory:     As fsck_objects.c says.
  * Threads:    One.
  * Errors:     A line for each fault. The exit status tells whether there are some, and whether all could be looked at.
@@ -29,6 +29,19 @@ void fsck_fault(struct fsck *f, const char *what, const char *format, ...)
 	va_start(ap, format);
 	vprintf(format, ap);
 	va_end(ap);
+}
+
+void fsck_outcome(struct fsck *f, int rc, struct leat *m)
+{
+	if (f->repair && !m)
+		fputs("; not repaired", stdout);
+	if (f->repair && m && rc) {
+		fputs("; not repaired: ", stdout);
+		tool_put_name(leat_error(m));
+	} else if (f->repair && m) {
+		fputs("; repaired", stdout);
+		f->repaired++;
+	}
 	putchar('\n');
 }
 
@@ -117,10 +130,11 @@ static int fsck_run(const struct tool_cmd *self, int argc, char **argv)
 }
 
 static const struct opt fsck_opts[] = {
+	TOOL_FLAG(0, "repair", struct fsck, repair, "repairs what can be repaired without destroying anything"),
 	{ "key", "FILE", NULL, "the key of the volume", NULL, OPT_TEXT, 0, OPT_AT(struct fsck, key_file) },
 };
 
 const struct tool_cmd cmd_volume_fsck = {
-	"volume fsck", "--key FILE URL", "checks a volume while it is in use", fsck_run, fsck_opts, ARRAY_SIZE(fsck_opts),
+	"volume fsck", "--key FILE [--repair] URL", "checks a volume while it is in use", fsck_run, fsck_opts, ARRAY_SIZE(fsck_opts),
 	.mixed = true, .also = &cmd_volume_assemble,
 };

@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "fsck.h"
 
@@ -36,6 +37,7 @@ static void tell_damaged(struct fsck *f, const unsigned char object[FSCK_OBJECT_
 	for (unsigned i = 0; i < FSCK_OBJECT_BYTES; i++)
 		(void)snprintf(name + strlen("pending/") + 2 * i, 3, "%02x", object[i]);
 	fsck_fault(f, name, "the layout of this file of the manager is not valid, so the manager cannot complete what is pending");
+	fsck_outcome(f, 0, NULL);
 }
 
 static int add_pending(void *ctx, const unsigned char object[16], enum leat_volume_todo todo)
@@ -98,23 +100,40 @@ static uint64_t each_candidate(struct fsck *f, const struct pending *p, uint32_t
 	return n;
 }
 
+/* @now: as it was judged: it is not moved if it was written since */
+static int set_aside(const struct fsck *f, const struct fsck_server *s, const struct fsck_object *o,
+		     const struct leat_volume_object *now, uint32_t lifetime_s)
+{
+	struct leat_volume_command c = { .size = sizeof(c), .key = f->key, .server = s->is->id, .stripe = o->stripe };
+	uint64_t until = (uint64_t)((int64_t)time(NULL) + s->skew_s) + lifetime_s + SKEW_S;
+
+	memcpy(c.object, o->name, sizeof(c.object));
+	return leat_volume_object_set_aside(s->m, &c, until, now->mtime_ns, NULL, NULL);
+}
+
 static void judge_orphan(struct fsck *f, const struct fsck_server *s, const struct fsck_object *o, uint32_t lifetime_s)
 {
 	struct leat_volume_object now;
 	char text[FSCK_TEXT_BYTES];
 
-	(void)lifetime_s;
 	if (o->epoch && fsck_object_stat(f, s, o->name, o->stripe, &now))
 		return;
-	if (o->epoch && (!now.exists || now.removed))
+	if (o->epoch && (!now.exists || now.removed || now.mtime_ns / NS_PER_S > o->mtime_s)) /* it is in use */
 		return;
 	fsck_fault(f, fsck_object_text(s, o->name, o->stripe, text), "no file has this object of %" PRIu64 " bytes", o->bytes);
+	if (!o->epoch) /* its server does not serve it */
+		fsck_outcome(f, 0, NULL);
+	else
+		fsck_outcome(f, f->repair ? set_aside(f, s, o, &now, lifetime_s) : 0, s->m);
 }
 
 static void tell_pending(struct fsck *f, const struct pending *p, const struct leat_volume_work *w)
 {
-	if (w->deposed)
-		fsck_fault(f, "the manager", "another manager is at work, or was: this one cuts and removes nothing until leatd is started again");
+	if (w->deposed) {
+		fsck_fault(f, "the manager",
+			   "another manager is at work, or was: this one cuts and removes nothing until leatd is started again");
+		fsck_outcome(f, 0, NULL);
+	}
 	if (p->cuts || p->removals)
 		printf("pending: %" PRIu64 " truncations, %" PRIu64 " removals; the manager completes them when each server is there\n",
 		       p->cuts, p->removals);

@@ -82,12 +82,18 @@ static void tell_long(struct fsck *f, const char *path, const struct leat_volume
 	fsck_fault(f, path, "the object of stripe %" PRIu32 " on server %" PRIu32 " is as long as that of a file of %" PRIu64
 		   " bytes, and the file has %" PRIu64 ": a writer has not reported its end",
 		   stripe, l->stripes[stripe]->server, size, l->bytes);
+	if (size > INT64_MAX)
+		fsck_outcome(f, 0, NULL);
+	else
+		fsck_outcome(f, f->repair ? leat_volume_raise(f->t.m, path, size) : 0, f->t.m);
 }
 
 /* @l: of after @o */
 static void judge_object(struct fsck *f, const char *path, const struct leat_volume_layout *l, uint32_t stripe,
 			 const struct fsck_server *s, const struct leat_volume_object *o)
 {
+	bool wrong = true;
+
 	if (o->removed)
 		fsck_fault(f, path, "the object of stripe %" PRIu32 " on server %" PRIu32 " was removed", stripe, s->is->id);
 	else if (!o->exists && l->epoch > 1) /* a fence leaves a record where nothing was written, too */
@@ -95,6 +101,10 @@ static void judge_object(struct fsck *f, const char *path, const struct leat_vol
 	else if (o->exists && o->epoch != l->epoch)
 		fsck_fault(f, path, "the object of stripe %" PRIu32 " on server %" PRIu32 " has epoch %" PRIu64
 			   ", and the file %" PRIu64 ": one of both is from a backup", stripe, s->is->id, o->epoch, l->epoch);
+	else
+		wrong = false;
+	if (wrong)
+		fsck_outcome(f, 0, NULL);
 	else if (o->bytes > l->stripes[stripe]->bytes && fsck_age_s(s, o->mtime_ns / NS_PER_S) > WRITER_S)
 		tell_long(f, path, l, stripe, o->bytes);
 }
@@ -136,6 +146,7 @@ static void check_stripe(struct fsck *f, const char *path, const struct leat_vol
 	if (!s) {
 		fsck_fault(f, path, "stripe %" PRIu32 " is on server %" PRIu32 ", which the map does not have", stripe,
 			   l->stripes[stripe]->server);
+		fsck_outcome(f, 0, NULL);
 		return;
 	}
 	if (!o && l->stripes[stripe]->bytes && l->epoch == 1)
@@ -143,6 +154,7 @@ static void check_stripe(struct fsck *f, const char *path, const struct leat_vol
 	if (o && !o->epoch) {
 		fsck_fault(f, path, "the record of the object of stripe %" PRIu32 " on server %" PRIu32 " is damaged", stripe,
 			   s->is->id);
+		fsck_outcome(f, 0, NULL);
 		return;
 	}
 	if (looks_wrong(l, stripe, o))
@@ -158,8 +170,10 @@ static int check_file(struct fsck *f, const char *path)
 
 	if (rc == -EBADMSG) {
 		f->layouts++;
-		if (!f->again)
+		if (!f->again) {
 			fsck_fault(f, path, "its layout is missing, damaged, or not signed for this file");
+			fsck_outcome(f, 0, NULL);
+		}
 		return 0;
 	}
 	if (rc == -EINVAL) /* not a regular file any more */

@@ -69,6 +69,10 @@ static void take_args(struct wire_get *g, const uint8_t *start, struct dump_rpc 
 		dump_take_handle(g, r, STRIPE_COMMAND_BYTES);
 		(void)wire_get_bytes(g, NAME_BYTES + 8); /* and until */
 		break;
+	case STRIPEPROC_SET_ASIDE:
+		dump_take_handle(g, r, STRIPE_COMMAND_BYTES);
+		(void)wire_get_bytes(g, NAME_BYTES + 8 + 8); /* until, mtime */
+		break;
 	case STRIPEPROC_LIST:
 		dump_take_handle(g, r, STRIPE_COMMAND_BYTES);
 		(void)wire_get_bytes(g, NAME_BYTES);
@@ -140,6 +144,7 @@ static void take_results(struct wire_get *g, const uint8_t *start, struct dump_r
 	case STRIPEPROC_STAT:
 	case STRIPEPROC_FENCE:
 	case STRIPEPROC_REMOVE:
+	case STRIPEPROC_SET_ASIDE:
 		take_stat(g, r);
 		break;
 	case STRIPEPROC_LIST:
@@ -152,12 +157,13 @@ static void take_results(struct wire_get *g, const uint8_t *start, struct dump_r
 
 static bool tells_term(uint32_t proc)
 {
-	return proc == STRIPEPROC_STAT || proc == STRIPEPROC_FENCE || proc == STRIPEPROC_REMOVE || proc == STRIPEPROC_LIST;
+	return proc == STRIPEPROC_STAT || proc == STRIPEPROC_FENCE || proc == STRIPEPROC_REMOVE || proc == STRIPEPROC_LIST ||
+	       proc == STRIPEPROC_SET_ASIDE;
 }
 
 void dump_stripes_results(struct wire_get *g, const uint8_t *start, struct dump_rpc *r)
 {
-	if (r->proc != STRIPEPROC_NULL && r->proc <= STRIPEPROC_LIST) {
+	if (r->proc != STRIPEPROC_NULL && r->proc <= STRIPEPROC_SET_ASIDE) {
 		r->status = wire_get_u32(g);
 		r->has_status = wire_get_ok(g);
 		dump_must(g, r, stripe_status_name(r->status)[0] != '?', "an unknown status");

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_raise.c - raises the size of a striped file, as a client does that has written
+ *
+ * Operation: LAYOUT with the right to write, and REPORT with a handle of it. A report never lowers a size, so that this may be
+ *            done while others write; a new size by name could cut what they have written meanwhile.
+ * Memory:    The operation.
+ * Threads:   As functions of leat.h.
+ * Errors:    -errno; leat_error() has the reason.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "handle.h"
+#include "leat_volume.h"
+#include "op.h"
+#include "sync.h"
+#include "volume_maps.h"
+
+static void end_report(struct lt_op *op, int err)
+{
+	lt_op_free_results(op);
+	lt_op_finish(op, err);
+}
+
+static void report(struct lt_op *op, int err)
+{
+	const VOLLAYOUTresok *ok = &op->res.volume_layout.VOLLAYOUTres_u.resok;
+	VOLREPORTargs a = { .flags = VOLUME_REPORT_WROTE, .bytes = op->range_end }; /* no lease */
+
+	if (!err && !ok->stripes.stripes_len)
+		err = -EREMOTEIO;
+	if (!err)
+		memcpy(a.handle, ok->stripes.stripes_val[0].handle, sizeof(a.handle));
+	lt_op_free_results(op);
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	a.fh.volume_fh_len = op->walk.fh.len;
+	a.fh.volume_fh_val = op->walk.fh.data;
+	op->args.volume_report = a;
+	lt_op_call_volume(op, VOLUMEPROC_REPORT, end_report);
+}
+
+static void ask_layout(struct lt_op *op, int err)
+{
+	VOLLAYOUTargs *a = &op->args.volume_layout;
+
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	memset(a, 0, sizeof(*a));
+	a->fh.volume_fh_len = op->walk.fh.len;
+	a->fh.volume_fh_val = op->walk.fh.data;
+	a->rights = STRIPE_MAY_WRITE;
+	lt_op_call_volume(op, VOLUMEPROC_LAYOUT, report);
+}
+
+static int submit(struct leat *m, const char *path, uint64_t bytes, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = lt_op_create(m, "leat_volume_raise", path, NULL, cb, &op);
+
+	if (rc)
+		return rc;
+	op->range_end = bytes;
+	return lt_walk_submit(op, LT_WALK_FOLLOW, ask_layout);
+}
+
+int leat_volume_raise(struct leat *m, const char *path, uint64_t bytes)
+{
+	int rc = lt_volume_check(m, "REPORT");
+
+	return rc ? rc : (int)LT_WAIT_FOR_AS(m, "leat_volume_raise", submit(m, path, bytes, w.cb));
+}
