@@ -118,7 +118,7 @@ static bool send_data(struct lt_subreq *p)
 	struct lt_striped *s = striped_of(io);
 	const struct lt_stripe_handles *h = io->write ? &s->writes : &s->reads;
 	const struct iovec *iov = p->iov + p->iov_first;
-	uint32_t patience = io->task.m->url.stripe_timeo_ms;
+	uint32_t timeo = io->task.m->url.stripe_timeo_ms, patience = timeo ? MAX(lt_bulk_patience(p, timeo), 1u) : 0;
 	char why[120];
 	struct lt_server *server;
 	int rc = lt_volume_server(s->v, s->servers[p->stripe], &server, why, sizeof(why));
@@ -148,6 +148,21 @@ static bool send_data(struct lt_subreq *p)
 	return true;
 }
 
+/* Has the operation waited for the server of @p as long as it may, behind calls that got no reply? */
+static bool is_away(struct lt_subreq *p)
+{
+	struct lt_bulk *io = p->bulk;
+	const struct lt_striped *s = striped_of(io);
+	uint32_t timeo = io->task.m->url.stripe_timeo_ms;
+	char why[140];
+
+	if (likely(!timeo || lt_bulk_patience(p, timeo)))
+		return false;
+	(void)snprintf(why, sizeof(why), "stripe server %.90s: no reply in time", lt_volume_url(s->v, s->servers[p->stripe]));
+	stop(p, -EIO, io->write ? "WRITE" : "READ", why);
+	return true;
+}
+
 static bool cut_io(struct lt_bulk *io, struct lt_subreq *p)
 {
 	struct lt_striped *s = striped_of(io);
@@ -159,9 +174,11 @@ static bool cut_io(struct lt_bulk *io, struct lt_subreq *p)
 
 		if (likely(!rc)) {
 			p->share = lt_volume_share(s->v, s->servers[p->stripe]);
-			return true;
+			if (likely(!is_away(p)))
+				return true;
+		} else {
+			stop(p, rc, NULL, why);
 		}
-		stop(p, rc, NULL, why);
 		lt_stage_put(p);
 	}
 	return false;

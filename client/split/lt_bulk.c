@@ -237,6 +237,27 @@ bool lt_bulk_may_continue(struct lt_subreq *p)
 
 /* ---- budgets ---- */
 
+/* A wait goes on as long as no call of the server is replied to. */
+static void note_wait(struct lt_bulk *b, const struct lt_budget *g)
+{
+	if (b->waited.at == g && b->waited.replies == g->replies)
+		return;
+	b->waited.at = g;
+	b->waited.since_ns = lt_handle_now(b->task.m);
+	b->waited.replies = g->replies;
+}
+
+uint32_t lt_bulk_patience(const struct lt_subreq *p, uint32_t ms)
+{
+	const struct lt_bulk *b = p->bulk;
+	uint64_t past_ms;
+
+	if (likely(!p->share || b->waited.at != p->share || b->waited.replies != p->share->replies || !ms))
+		return ms;
+	past_ms = (lt_handle_now(b->task.m) - b->waited.since_ns) / NS_PER_MS;
+	return past_ms < ms ? ms - (uint32_t)past_ms : 0;
+}
+
 /* May a call with @bytes be sent? Otherwise the operation waits in turn. */
 static bool fits(struct lt_bulk *b, struct lt_budget *g, uint64_t bytes)
 {
@@ -245,6 +266,7 @@ static bool fits(struct lt_bulk *b, struct lt_budget *g, uint64_t bytes)
 	if (!b->is_waiting) {
 		list_add_tail(&g->waiting, &b->waits);
 		b->is_waiting = true;
+		note_wait(b, g);
 	}
 	return false;
 }
@@ -307,6 +329,8 @@ void lt_bulk_done(struct rpcrdma_call *rpc, int err)
 	b = p->bulk;
 	budget = b->budget;
 	first = err;
+	if (p->share && !err)
+		p->share->replies++;
 	if (unlikely(err) && b->ops->failed && b->ops->failed(p, &err))
 		return;
 	if (err)
@@ -480,6 +504,7 @@ void lt_bulk_submit(struct lt_bulk *b)
 	b->has_first = true;
 	b->staged = b->ops->stages && lt_stage_wants(b->iov, b->iov_cnt);
 	b->changed = b->is_waiting = false;
+	b->waited.at = NULL;
 	b->phase = 0;
 	b->cut.is_open = false;
 	list_init(&b->waits);

@@ -80,6 +80,7 @@ struct lt_subreq {
 struct lt_budget {
 	uint64_t max, used;
 	struct list waiting;        /* struct lt_bulk */
+	uint64_t replies;           /* of a server: so far */
 };
 
 /* All functions run on the owner's thread. */
@@ -132,6 +133,10 @@ struct lt_bulk {
 	bool changed;              /* a WRITE has been or may have been executed */
 	bool is_waiting;           /* in the list of a budget, by `waits` */
 	struct list waits;
+	struct {                   /* the last wait that was in vain, or has just ended */
+		const struct lt_budget *at;
+		uint64_t since_ns, replies; /* of lt_handle_now(); at->replies at that time */
+	} waited;
 	unsigned phase;            /* of the ops; 0 at the start */
 	struct lt_cut {            /* of ops->cut: see stripe_cut.c */
 		uint64_t from, end;
@@ -182,6 +187,14 @@ struct lt_subreq *lt_bulk_ask(struct lt_bulk *b);
 
 /** lt_bulk_advance - advances @p by @n bytes that were transferred */
 void lt_bulk_advance(struct lt_subreq *p, uint32_t n);
+
+/** lt_bulk_patience - how long a call may wait for its server: @ms, less the time that its operation has waited for the server's
+ * share while the server replied to nothing
+ * @ms: 0: without end
+ *
+ * Return: milliseconds; 0, unless @ms is 0: it has waited long enough.
+ */
+must_check uint32_t lt_bulk_patience(const struct lt_subreq *p, uint32_t ms);
 
 /** lt_bulk_may_continue - may the rest of @p be sent? Stops the operation if it is cancelled. */
 must_check bool lt_bulk_may_continue(struct lt_subreq *p);

@@ -285,6 +285,38 @@ static void slow_alone(void **state)
 	assert_int_equal(leat_close(f), 0);
 }
 
+/* What waits behind calls to a server that is away does not wait for each of them: it ends together with them. */
+static void queue_ends_at_once(void **state)
+{
+	struct leat *other = volume_rig_mount("budget=4M&stripe_timeo=300ms");
+	struct leat_file *f = make_file("queue"), *h = open_file(other, "queue", O_RDONLY);
+	static uint8_t into[60][UNIT];
+	int64_t result[ARRAY_SIZE(into) + 1];
+	unsigned gone[2] = { server_of(1), server_of(2) };
+
+	(void)state;
+	assert_int_equal(leat_pread(h, to, BYTES, 0), BYTES);
+	volume_rig_end_server(gone[0]);
+	volume_rig_end_server(gone[1]);
+	for (size_t i = 0; i < ARRAY_SIZE(result); i++) {
+		const struct leat_cb cb = { .fn = note_result, .user_data = &result[i] };
+		bool is_last = i == ARRAY_SIZE(into);
+
+		if (is_last)
+			wait_result(other, &result[0]);
+		result[i] = INT64_MIN;
+		assert_int_equal(leat_aio_pread(h, is_last ? to : into[i], UNIT, (is_last ? 2 : 1) * UNIT, cb), 0);
+	}
+	wait_result(other, &result[ARRAY_SIZE(into)]); /* it began when the first ones ended, and waits as long as they did */
+	for (size_t i = 0; i < ARRAY_SIZE(result); i++)
+		assert_int_equal(result[i], -EIO);
+	volume_rig_start_server(gone[0]);
+	volume_rig_start_server(gone[1]);
+	assert_int_equal(leat_close(h), 0);
+	leat_umount(other);
+	assert_int_equal(leat_close(f), 0);
+}
+
 /* The end of a mount waits for no server longer than it may. */
 static void umount_while_away(void **state)
 {
@@ -543,6 +575,7 @@ int main(void)
 		cmocka_unit_test(expired),	 cmocka_unit_test(fenced),		    cmocka_unit_test(umount_while_away),
 		cmocka_unit_test(fsync_is_cancelled), cmocka_unit_test(sockets_of_others),
 		cmocka_unit_test(slow_alone),
+		cmocka_unit_test(queue_ends_at_once),
 	};
 	const struct CMUnitTest tcp_tests[] = {
 		cmocka_unit_test(restart_loses), cmocka_unit_test(away), cmocka_unit_test(away_at_fsync), cmocka_unit_test(fenced),
