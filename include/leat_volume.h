@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -170,6 +171,33 @@ int leat_volume_find(const struct leat_volume_layout *l, uint64_t off, struct le
  */
 int leat_volume_assemble(const struct leat_volume_layout *l, uint64_t volume, const char *const *dirs, size_t ndirs,
 			 const char *file, char *why, size_t why_bytes);
+
+/* ---- the layout of new files ---------------------------------------------------------------- */
+
+#define LEAT_VOLUME_SAME UINT32_MAX
+
+struct leat_volume_defaults {
+	size_t size;                /* set by the caller: sizeof(struct leat_volume_defaults) */
+	uint32_t stripe;            /* bytes of a unit: a power of two from 64 KiB to 16 MiB; 0: as the volume says */
+	uint32_t width;             /* stripes, at most as many as there are servers; 0: as the volume says */
+};
+
+/** leat_volume_defaults - what a directory says of new files in it
+ * leat_volume_set_defaults - changes that; members that are LEAT_VOLUME_SAME stay as they are
+ * Directories that are created there later inherit it. Files keep the layout with which they were created.
+ *
+ * Return: 0; -EPERM, -EACCES: neither the owner of the directory nor root; -EINVAL: not possible, or not a directory;
+ * -EROFS; -EOPNOTSUPP: the export is not a striped volume; errors of the path; the error of the call.
+ */
+int leat_volume_defaults(struct leat *m, const char *path, struct leat_volume_defaults *ret);
+int leat_volume_set_defaults(struct leat *m, const char *path, const struct leat_volume_defaults *d);
+
+/** leat_volume_create_file - creates an empty file with a layout of its own
+ * @d: 0: as the directory says, or else the volume
+ *
+ * Return: 0; -EEXIST; as leat_volume_set_defaults(), and what creating a file returns.
+ */
+int leat_volume_create_file(struct leat *m, const char *path, mode_t mode, const struct leat_volume_defaults *d);
 
 /* ---- a stripe server ------------------------------------------------------------------------ */
 

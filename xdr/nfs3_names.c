@@ -71,7 +71,7 @@ static const char *const stripe_procs[] = {
 
 static const char *const volume_procs[] = {
 	VOLUME(NULL), VOLUME(MAP), VOLUME(LAYOUT), VOLUME(REPORT),
-	VOLUME(CHECK),
+	VOLUME(SET), VOLUME(CREATE), VOLUME(CHECK),
 };
 
 static const struct {

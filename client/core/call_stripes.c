@@ -84,22 +84,24 @@ static const struct lt_statuses volume_statuses = { .is_later = is_volume_later,
 						    .name = volume_status_name };
 
 #undef PROC
-#define PROC(name, max)                                                                                        \
+#define PROC(name, max, kind)                                                                                        \
 	{                                                                                                    \
 		.encode = (xdrproc_t)xdr_VOL##name##args,                                                    \
 		.decode = (xdrproc_t)xdr_VOL##name##res,                                                     \
 		.res_bytes = sizeof(VOL##name##res),                                                         \
 		.reply_max = STATUS_BYTES + (max),                                                           \
-		.changes = READS,                                                                            \
+		.changes = kind,                                                                            \
 		.allocates = true,                                                                           \
 		.statuses = &volume_statuses,                                                                \
 	}
 
 static const struct lt_proc volume_procs[] = {
-	[VOLUMEPROC_MAP] = PROC(MAP, 28u + VOLUME_SERVERS_MAX * (12u + VOLUME_URL_MAX)),
-	[VOLUMEPROC_LAYOUT] = PROC(LAYOUT, 48u + STRIPE_OBJECT_BYTES + VOLUME_SERVERS_MAX * (4u + STRIPE_HANDLE_BYTES)),
-	[VOLUMEPROC_REPORT] = PROC(REPORT, 12u), /* may be executed twice */
-	[VOLUMEPROC_CHECK] = PROC(CHECK, 32u + VOLUME_CHECK_MAX * (STRIPE_OBJECT_BYTES + 4u)),
+	[VOLUMEPROC_MAP] = PROC(MAP, 28u + VOLUME_SERVERS_MAX * (12u + VOLUME_URL_MAX), READS),
+	[VOLUMEPROC_LAYOUT] = PROC(LAYOUT, 48u + STRIPE_OBJECT_BYTES + VOLUME_SERVERS_MAX * (4u + STRIPE_HANDLE_BYTES), READS),
+	[VOLUMEPROC_REPORT] = PROC(REPORT, 12u, READS), /* may be executed twice */
+	[VOLUMEPROC_SET] = PROC(SET, 8u, READS),
+	[VOLUMEPROC_CREATE] = PROC(CREATE, 8u, CHANGES),
+	[VOLUMEPROC_CHECK] = PROC(CHECK, 32u + VOLUME_CHECK_MAX * (STRIPE_OBJECT_BYTES + 4u), READS),
 };
 
 void lt_call_start_volume(struct lt_call *c, uint32_t proc, const void *args, void *res, lt_call_done done)

@@ -66,6 +66,8 @@ union lt_op_args {
 	VOLLAYOUTargs volume_layout;
 	VOLREPORTargs volume_report;
 	VOLCHECKargs volume_check;
+	VOLSETargs volume_set;
+	VOLCREATEargs volume_create;
 };
 
 union lt_op_res {
@@ -100,6 +102,8 @@ union lt_op_res {
 	VOLLAYOUTres volume_layout;
 	VOLREPORTres volume_report;
 	VOLCHECKres volume_check;
+	VOLSETres volume_set;
+	VOLCREATEres volume_create;
 };
 
 enum lt_walk_mode {

@@ -69,9 +69,9 @@ struct export
 	struct dir_watch *dirs; /* of its file system, or NULL: directories are not watched */
 	struct volume_manager *manager; /* NULL: its files are not those of a volume */
 	/* A file or directory @o of @dir was created, or is to look so: adds what the export keeps of it besides its
-	 * attributes. On a worker, before the creation is durable; NULL: nothing is added.
-	 * Return: 0; 1: something was added, which is not durable yet; -errno */
-	int (*made)(const struct fh_obj *dir, const struct fh_obj *o);
+	 * attributes. @how: vfs_sattr.how of its creator, or NULL. On a worker, before the creation is durable; NULL: nothing is
+	 * added. Return: 0; 1: something was added, which is not durable yet; -errno */
+	int (*made)(const struct fh_obj *dir, const struct fh_obj *o, const void *how);
 };
 
 struct export_table {

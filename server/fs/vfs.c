@@ -366,6 +366,18 @@ static int check_touch(const struct fh_obj *o, const struct vfs_sattr *sa, const
 	return (sa->set & SET_TIMES) != SET_TIMES;
 }
 
+int vfs_may_own(const struct fh_obj *o, const struct creds *cr)
+{
+	int err = creds_assume(cr);
+
+	if (err)
+		return err;
+	if (!is_owner(o, cr) && !creds_has_cap(CAP_FOWNER))
+		err = -EPERM;
+	creds_resume();
+	return err;
+}
+
 static bool has_several(const struct vfs_sattr *sa)
 {
 	return !!(sa->set & SET_OWNER) + !!(sa->set & VFS_SET_SIZE) + !!(sa->set & VFS_SET_MODE) +

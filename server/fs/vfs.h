@@ -34,6 +34,7 @@ struct vfs_sattr {
 	uint32_t mode, uid, gid;
 	uint64_t size;
 	struct timespec atime, mtime;
+	const void *how; /* of a new file: for export.made */
 };
 
 enum vfs_create {
@@ -107,6 +108,9 @@ int must_check vfs_readlink(const struct fh_obj *o, char *buf, size_t cap, uint3
  */
 int must_check vfs_setattr(const struct fh_obj *o, const struct vfs_sattr *sa,
 			   const struct creds *cr);
+
+/** vfs_may_own - may the caller do what only the owner may? Return: 0; -EPERM; as creds_assume() */
+int must_check vfs_may_own(const struct fh_obj *o, const struct creds *cr);
 
 /** vfs_create - creates a regular file
  * @sa: attributes; not for VFS_EXCLUSIVE. On a file that exists already only the size is set

@@ -98,9 +98,9 @@ static void unmake(struct fh_set *s, const struct fh_obj *dir, const char *name,
 }
 
 /* Return: as export.made */
-static int tell_made(const struct fh_obj *dir, const struct fh_obj *o)
+static int tell_made(const struct fh_obj *dir, const struct fh_obj *o, const void *how)
 {
-	return dir->exp->made ? dir->exp->made(dir, o) : 0;
+	return dir->exp->made ? dir->exp->made(dir, o, how) : 0;
 }
 
 /* Sets attributes, syncs, and reads the attributes again; @m->obj was found. */
@@ -112,7 +112,7 @@ static int finish(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	bool added = false;
 
 	if (!err) {
-		err = tell_made(dir, &m->obj);
+		err = tell_made(dir, &m->obj, sa->how);
 		added = err > 0;
 		err = MIN(err, 0);
 	}
@@ -211,7 +211,7 @@ static int open_exclusive(const struct fh_obj *dir, const char *name, const stru
  * a crash of the server and now retransmitted. So it may lack what the export adds, too. */
 static int sync_made(const struct fh_obj *dir, const struct vfs_made *m)
 {
-	int err = MIN(tell_made(dir, &m->obj), 0);
+	int err = MIN(tell_made(dir, &m->obj, NULL), 0);
 
 	if (!err)
 		err = vfs_sync(&m->obj);

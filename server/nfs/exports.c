@@ -22,7 +22,7 @@
 #include "fh_log.h"
 #include "nfs.h"
 #include "store.h"
-#include "volume_layout.h"
+#include "volume_defaults.h"
 #include "volume_manager.h"
 
 #define TROUBLE_BYTES 96

@@ -120,6 +120,8 @@ union nfs_args {
 	VOLLAYOUTargs vollayout;
 	VOLREPORTargs volreport;
 	VOLCHECKargs volcheck;
+	VOLSETargs volset;
+	VOLCREATEargs volcreate;
 	dirpath mnt;
 };
 
@@ -163,6 +165,8 @@ union nfs_res {
 	VOLLAYOUTres vollayout;
 	VOLREPORTres volreport;
 	VOLCHECKres volcheck;
+	VOLSETres volset;
+	VOLCREATEres volcreate;
 	mountres3 mnt;
 	mountlist dump;
 	mountexports exports;

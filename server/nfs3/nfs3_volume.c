@@ -187,6 +187,9 @@ static const struct {
 	{ -EKEYREJECTED, VOLUME_ERR_LAYOUT },
 	{ -ETIME, VOLUME_ERR_OLDEPOCH },
 	{ -EINVAL, VOLUME_ERR_INVAL },
+	{ -ENAMETOOLONG, VOLUME_ERR_INVAL },
+	{ -EEXIST, VOLUME_ERR_EXIST },
+	{ -ENOTDIR, VOLUME_ERR_NOTVOLUME },
 	{ -ENOSPC, VOLUME_ERR_NOSPC },
 	{ -EDQUOT, VOLUME_ERR_NOSPC },
 	{ -EFBIG, VOLUME_ERR_FBIG },
@@ -370,6 +373,16 @@ static void run_report(struct req *r)
 		nfs3_volume_fail(r, err);
 }
 
+static void preset_create(struct req *r)
+{
+	nfs_call(r)->args.volcreate.name = nfs_call(r)->mem.name[0];
+}
+
+static bool undone(const struct req *r)
+{
+	return nfs_call(r)->res.volume == VOLUME_ERR_LATER;
+}
+
 /* ---- the program ---------------------------------------------------------------------------- */
 
 #define CODEC(proc)                                                                                                     \
@@ -386,6 +399,9 @@ static const struct prog_proc procs[] = {
 	[VOLUMEPROC_LAYOUT] = { .name = "LAYOUT", CODEC(LAYOUT), .scratch_bytes = LAYOUT_WIDTH_MAX * sizeof(volume_stripe),
 				.work = run_layout },
 	[VOLUMEPROC_REPORT] = { .name = "REPORT", CODEC(REPORT), .modifies = true, .work = run_report },
+	[VOLUMEPROC_SET] = { .name = "SET", CODEC(SET), .work = nfs3_volume_set },
+	[VOLUMEPROC_CREATE] = { .name = "CREATE", CODEC(CREATE), .modifies = true, .once = true, .preset = preset_create,
+				.work = nfs3_volume_create },
 	[VOLUMEPROC_CHECK] = { .name = "CHECK", CODEC(CHECK), .scratch_bytes = VOLUME_CHECK_MAX * sizeof(volume_pending_entry),
 			       .work = nfs3_volume_check },
 };
@@ -399,4 +415,5 @@ const struct prog prog_volumes = {
 	NFS_CALL,
 	.authorize = authorize,
 	.fail = nfs3_volume_fail,
+	.undone = undone,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_volume_admin.c - procedures of volumes (xdr/volumes.x) for their administration: CHECK
+ * nfs3_volume_admin.c - procedures of volumes (xdr/volumes.x) for their administration: SET, CREATE, CHECK
  *
- * Operation: CHECK is for holders of the key, with any credentials. It changes nothing.
+ * Operation: SET and CREATE have the rules of SETATTR and CREATE of NFS. CHECK is for holders of the key, with any credentials. It changes nothing.
  * Memory:    Entries of CHECK are in r->scratch.
  * Threads:   Workers.
  * Errors:    As statuses in the results.
@@ -13,14 +13,103 @@
 #include <time.h>
 
 #include "nfs.h"
+#include "nfs3_meta.h"
 #include "nfs3_volume.h"
 #include "stripe_handle.h"
 #include "volume_check.h"
+#include "volume_defaults.h"
+#include "volume_layout.h"
 #include "volume_manager.h"
 
 static struct volume_manager *manager_of(const struct req *r)
 {
 	return nfs_call(r)->exp->manager;
+}
+
+/* ---- SET ------------------------------------------------------------------------------------ */
+
+_Static_assert(FILENAME3_ROOM > VOLUME_NAME_MAX, "names fit");
+
+/* Return: 0; the caller closes @ret with fh_close(); -ENXIO: not a directory; -errno */
+static int open_dir(struct req *r, struct fh_obj *ret)
+{
+	struct nfs_call *call = nfs_call(r);
+	const nfs_fh3 *fh = &call->args.fh;
+	int err = fh_open(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, ret);
+
+	if (!err && !S_ISDIR(ret->stx.stx_mode)) {
+		fh_close(ret);
+		err = -ENXIO;
+	}
+	return err;
+}
+
+static int set_defaults(const struct req *r, const struct fh_obj *dir, struct dir_defaults *ret)
+{
+	const VOLSETargs *a = &nfs_call(r)->args.volset;
+	const struct dir_defaults to = { a->to.unit, a->to.width };
+
+	if (a->set & ~(uint32_t)(VOLUME_SET_UNIT | VOLUME_SET_WIDTH))
+		return -EINVAL;
+	if (a->set)
+		return dir->exp->conf.ro ? -EROFS : volume_defaults_set(dir, a->set, &to, &r->creds, ret);
+	*ret = volume_defaults_get(dir);
+	return 0;
+}
+
+void nfs3_volume_set(struct req *r)
+{
+	volume_defaults *now = &nfs_call(r)->res.volset.VOLSETres_u.now;
+	struct dir_defaults d;
+	struct fh_obj dir;
+	int err = open_dir(r, &dir);
+
+	if (!err) {
+		err = set_defaults(r, &dir, &d);
+		fh_close(&dir);
+	}
+	if (err)
+		nfs3_volume_fail(r, err);
+	else
+		*now = (volume_defaults){ d.unit, d.width };
+}
+
+/* ---- CREATE --------------------------------------------------------------------------------- */
+
+static int create(struct req *r, const struct fh_obj *dir, volume_defaults *ret)
+{
+	const VOLCREATEargs *a = &nfs_call(r)->args.volcreate;
+	const struct dir_defaults how = { a->layout.unit, a->layout.width };
+	struct vfs_sattr sa = { .set = VFS_SET_MODE, .mode = a->mode & 07777u, .how = &how };
+	struct vfs_made made = { .obj.fd = -1, .fd = -1 };
+	struct file_layout l;
+	uint64_t bytes;
+	int err = volume_defaults_check(dir, &how);
+
+	if (!err)
+		err = vfs_create(exports_of(nfs_call(r)->exports)->fhs, dir, a->name, VFS_GUARDED, &sa, NULL, &r->creds, &made);
+	if (!err)
+		err = volume_layout_find(&made.obj, &(struct volume_lessee){ .instance = 0 }, &l, &bytes);
+	if (!err)
+		*ret = (volume_defaults){ l.at.unit, l.at.width };
+	vfs_made_close(&made);
+	return err;
+}
+
+void nfs3_volume_create(struct req *r)
+{
+	volume_defaults made = { 0, 0 };
+	struct fh_obj dir;
+	int err = open_dir(r, &dir);
+
+	if (!err) {
+		err = create(r, &dir, &made);
+		fh_close(&dir);
+	}
+	if (err)
+		nfs3_volume_fail(r, err);
+	else
+		nfs_call(r)->res.volcreate.VOLCREATEres_u.made = made;
 }
 
 /* ---- CHECK ---------------------------------------------------------------------------------- */

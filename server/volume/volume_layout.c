@@ -29,11 +29,6 @@
 #include "vfs_int.h"
 #include "volume_pending.h"
 
-static struct volume_file file_of(const struct fh_obj *o)
-{
-	return (struct volume_file){ .m = o->exp->manager, .fd = o->fd, .ino = o->stx.stx_ino };
-}
-
 pthread_mutex_t *volume_file_lock(const struct volume_file *f)
 {
 	return &f->m->dir->locks[f->ino % VOLUME_LOCKS];
@@ -126,8 +121,21 @@ int volume_file_resize(const struct volume_file *f, uint64_t bytes)
 	return (int)as_owner(f, set_length, &bytes, 0);
 }
 
-/* Return: 0; 1: it was set; -errno. One that is there stays */
-static int add_bytes(const struct volume_file *f, void *bytes, size_t n)
+ssize_t volume_attribute_get(const struct volume_file *f, void *bytes, size_t n)
+{
+	return as_owner(f, get_bytes, bytes, n);
+}
+
+int volume_attribute_set(const struct volume_file *f, void *bytes, size_t n)
+{
+	ssize_t err = as_owner(f, replace_bytes, bytes, n);
+
+	if (err == -ENODATA)
+		err = as_owner(f, set_bytes, bytes, n);
+	return err ? (int)err : volume_file_sync(f);
+}
+
+int volume_attribute_add(const struct volume_file *f, void *bytes, size_t n)
 {
 	ssize_t err = as_owner(f, set_bytes, bytes, n);
 
@@ -172,8 +180,7 @@ static int choose_servers(struct volume_manager *m, const struct dir_defaults *d
 	return 0;
 }
 
-/* Return: as add_bytes() */
-static int add_layout(const struct volume_file *f, const struct dir_defaults *d)
+int volume_layout_add(const struct volume_file *f, const struct dir_defaults *d)
 {
 	struct file_layout l = { .volume = f->m->dir->volume, .epoch = 1 };
 	uint8_t bytes[FILE_LAYOUT_MAX];
@@ -186,7 +193,7 @@ static int add_layout(const struct volume_file *f, const struct dir_defaults *d)
 		return err;
 	if (getrandom(l.object, sizeof(l.object), 0) != (ssize_t)sizeof(l.object))
 		return -EIO;
-	return add_bytes(f, bytes, file_layout_encode(&f->m->keys, &inode, &l, bytes));
+	return volume_attribute_add(f, bytes, file_layout_encode(&f->m->keys, &inode, &l, bytes));
 }
 
 static void tell_damage(const struct volume_file *f, int err)
@@ -278,7 +285,7 @@ static int find_layout(const struct fh_obj *o, const struct volume_file *f, stru
 	if (!err)
 		err = vfs_stat(f->fd, &stx);
 	else if (err == -ENODATA && !vfs_stat(f->fd, &stx) && !stx.stx_size && !o->exp->conf.ro) {
-		rc = add_layout(f, &(struct dir_defaults){ 0, 0 });
+		rc = volume_layout_add(f, &(struct dir_defaults){ 0, 0 });
 		err = rc == 1 ? volume_file_sync(f) : rc;
 		if (!err)
 			err = volume_layout_get(f, ret);
@@ -299,7 +306,7 @@ static int take_lease(const struct volume_file *f, const struct file_layout *l, 
 
 int volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, struct file_layout *ret, uint64_t *ret_bytes)
 {
-	struct volume_file f = file_of(o);
+	struct volume_file f = volume_file_of(o);
 	int rc;
 
 	lock(&f);
@@ -310,39 +317,6 @@ int volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, s
 	if (rc == 1)
 		volume_pending_wake(f.m->dir->pending);
 	return rc == 1 ? 0 : rc;
-}
-
-/* ---- what is created ------------------------------------------------------------------------ */
-
-/* Damaged defaults count as none: they choose the layout of new files, and permit nothing. */
-static struct dir_defaults defaults_of(const struct volume_file *dir)
-{
-	struct dir_defaults d = { 0, 0 };
-	uint8_t bytes[DIR_DEFAULTS_BYTES];
-	ssize_t n = as_owner(dir, get_bytes, bytes, sizeof(bytes));
-
-	if (n >= 0 && dir_defaults_decode(bytes, (size_t)n, &d))
-		d = (struct dir_defaults){ 0, 0 };
-	return d;
-}
-
-int volume_layout_made(const struct fh_obj *dir, const struct fh_obj *o)
-{
-	struct volume_file f = file_of(o), parent = file_of(dir);
-	uint8_t bytes[DIR_DEFAULTS_BYTES];
-	struct dir_defaults d;
-
-	if (S_ISREG(o->stx.stx_mode) && !o->stx.stx_size) {
-		d = defaults_of(&parent);
-		return add_layout(&f, &d);
-	}
-	if (!S_ISDIR(o->stx.stx_mode))
-		return 0;
-	d = defaults_of(&parent);
-	if (!d.unit && !d.width)
-		return 0;
-	dir_defaults_encode(&d, bytes);
-	return add_bytes(&f, bytes, sizeof(bytes));
 }
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
@@ -413,7 +387,7 @@ static int take_report(const struct fh_obj *o, const struct volume_file *f, cons
 
 int volume_report(const struct fh_obj *o, const struct volume_report *r, uint64_t *ret_bytes, bool *ret_leased)
 {
-	struct volume_file f = file_of(o);
+	struct volume_file f = volume_file_of(o);
 	int fd = -1, lease = 0, err;
 
 	*ret_leased = false;
@@ -434,7 +408,7 @@ int volume_report(const struct fh_obj *o, const struct volume_report *r, uint64_
 
 int volume_take_ids(const struct fh_obj *o, const struct creds *cr)
 {
-	struct volume_file f = file_of(o);
+	struct volume_file f = volume_file_of(o);
 	uint64_t bytes;
 	int fd = -1, err;
 
@@ -488,7 +462,7 @@ static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_
 
 int volume_set_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr)
 {
-	struct volume_file f = file_of(o);
+	struct volume_file f = volume_file_of(o);
 	struct file_layout l;
 	int rc = vfs_may_io(o, cr, true);
 
@@ -523,7 +497,7 @@ static int begin_unlink(const struct volume_file *f)
 
 int volume_unlink_begin(const struct fh_obj *o)
 {
-	struct volume_file f = file_of(o);
+	struct volume_file f = volume_file_of(o);
 	int err = volume_pending_may(f.m->dir->pending);
 
 	return err ? err : begin_unlink(&f);
@@ -532,7 +506,7 @@ int volume_unlink_begin(const struct fh_obj *o)
 /* The locks of both, in the order of their addresses. They are recursive: both may be one. */
 static void find_locks(const struct fh_obj *a, const struct fh_obj *b, pthread_mutex_t *ret[2])
 {
-	struct volume_file f = file_of(a), g = file_of(b->fd < 0 ? a : b);
+	struct volume_file f = volume_file_of(a), g = volume_file_of(b->fd < 0 ? a : b);
 	pthread_mutex_t *first = volume_file_lock(&f), *second = volume_file_lock(&g);
 
 	ret[0] = MIN(first, second);
@@ -559,7 +533,7 @@ void volume_unlock_names(const struct fh_obj *a, const struct fh_obj *b)
 
 int volume_link_begin(const struct fh_obj *o)
 {
-	struct volume_file f = file_of(o);
+	struct volume_file f = volume_file_of(o);
 	struct file_layout l;
 	int err;
 
@@ -576,7 +550,7 @@ int volume_link_begin(const struct fh_obj *o)
 
 void volume_link_end(const struct fh_obj *o)
 {
-	struct volume_file f = file_of(o);
+	struct volume_file f = volume_file_of(o);
 
 	unlock(&f);
 }

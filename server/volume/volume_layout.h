@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * volume_layout.h - the layouts of the files of a volume, and the defaults of its directories, on disk
+ * volume_layout.h - the layouts of the files of a volume, on disk
  *
  * They block, and do not run inside of creds_assume(). Objects are those of fh_open() and fh_lookup(), of an export with a
  * manager.
@@ -28,12 +28,10 @@ struct volume_file {
 	uint64_t ino;
 };
 
-/** volume_layout_made - struct export.made: a regular file without contents gets its layout, a directory the defaults of
- * its parent. Those that have some keep them
- *
- * Return: 0; 1: one was set, not durable yet; -ENOSPC: also if no server takes new files; -errno.
- */
-int must_check volume_layout_made(const struct fh_obj *dir, const struct fh_obj *o);
+static inline struct volume_file volume_file_of(const struct fh_obj *o)
+{
+	return (struct volume_file){ .m = o->exp->manager, .fd = o->fd, .ino = o->stx.stx_ino };
+}
 
 /** volume_layout_find - the layout of a regular file, for a client
  * A file without contents gets the layout that a crash has withheld, durably, with the defaults of the volume.
@@ -93,7 +91,20 @@ int must_check volume_unlink_begin(const struct fh_obj *o);
 int must_check volume_link_begin(const struct fh_obj *o);
 void volume_link_end(const struct fh_obj *o);
 
-/* ---- for volume_pending.c and volume_size.c ---- */
+/* ---- for the other files of this folder ---- */
+
+/** volume_attribute_get - reads the attribute of layouts and defaults; Return: its length; -ENODATA; -EBADMSG: longer; -errno */
+ssize_t must_check volume_attribute_get(const struct volume_file *f, void *bytes, size_t n);
+
+/** volume_attribute_set - sets or replaces it, durably */
+int must_check volume_attribute_set(const struct volume_file *f, void *bytes, size_t n);
+
+/** volume_attribute_add - sets it unless the file has one; Return: 0; 1: it was set, not durable yet; -errno */
+int must_check volume_attribute_add(const struct volume_file *f, void *bytes, size_t n);
+
+/** volume_layout_add - gives a file a layout, if it has none; Return: as volume_attribute_add() */
+int must_check volume_layout_add(const struct volume_file *f, const struct dir_defaults *d);
+
 
 /** volume_file_lock - the lock of the inode */
 pthread_mutex_t *volume_file_lock(const struct volume_file *f);

@@ -125,10 +125,34 @@ for off in 0 65535 65536 131072 500000 1000000; do
 	dd if="$work/vol/stripes-$server/$object" bs=1 skip="$at" count=1 status=none >"$work/got"
 	cmp "$work/want" "$work/got" || fail "byte $off is not there: $(cat "$work/out")"
 done
-bad 1 'NOTVOLUME' "$LEAT" volume show "$export/"
+bad 1 'NOTVOLUME' "$LEAT" volume show --offset 0 "$export/"
 bad 1 'file-x: .*No such file' "$LEAT" volume show "$export/file-x"
 bad 1 'the export is not a striped volume' "$LEAT" volume show "local://$work/vol/sock/plain/"
 bad 2 'usage' "$LEAT" volume show
+
+# ---- how new files are striped
+ok "$LEAT" mkdir "$export/set"
+ok "$LEAT" volume show "$export/set"
+has '^local:.*/set: a directory; of new files:$'
+has '^stripe 65536, as the volume says$'
+has '^width 2, as the volume says$'
+ok "$LEAT" volume set --stripe 128K --width 1 "$export/set"
+ok "$LEAT" volume show "$export/set"
+has '^stripe 131072$'
+has '^width 1$'
+ok "$LEAT" cp "$work/file" "$export/set/file"
+ok "$LEAT" volume show "$export/set/file"
+has '^1 stripe of units of 131072 bytes$'
+ok "$LEAT" volume set --width 2 "$export/set/new"
+ok "$LEAT" volume show "$export/set/new"
+has '^2 stripes of units of 131072 bytes$'
+has '/new: 0 bytes,'
+bad 1 'keeps its layout' "$LEAT" volume set --width 1 "$export/set/new"
+bad 1 'set/wide: .*VOLUME_ERR_INVAL' "$LEAT" volume set --width 3 "$export/set/wide"
+bad 1 'set: .*VOLUME_ERR_INVAL' "$LEAT" volume set --stripe 96K "$export/set"
+bad 2 usage "$LEAT" volume set "$export/set"
+ok "$LEAT" volume fsck --key "$work/vol/key" "$export"
+has ': 0 faults$'
 
 # ---- a third server, for new files; then one of them is left out
 sed "s,$work/s1,$work/s3,; s,stripes-1,stripes-3,; s/^id = 1/id = 3/" "$work/vol/server-1.conf" >"$work/vol/server-3.conf"

@@ -654,6 +654,85 @@ static void defaults_of_directories(void **state)
 	assert_int_equal(nfs_peer_create_file(peer, &dir, "h", &fh), NFS3_OK);
 }
 
+static volume_status set_defaults(const struct nfs_fh *dir, uint32_t set, uint32_t unit, uint32_t width, volume_defaults *ret)
+{
+	VOLSETargs a = { .fh = vol_fh(dir), .set = set, .to = { unit, width } };
+	VOLSETres res = { 0 };
+	volume_status status = call(VOLUMEPROC_SET, (xdrproc_t)xdr_VOLSETargs, &a, (xdrproc_t)xdr_VOLSETres, &res);
+
+	if (status == VOLUME_OK)
+		*ret = res.VOLSETres_u.now;
+	return status;
+}
+
+static volume_status create_with(const struct nfs_fh *dir, const char *name, uint32_t unit, uint32_t width, volume_defaults *ret)
+{
+	VOLCREATEargs a = { .fh = vol_fh(dir), .name = (char *)(uintptr_t)name, .mode = 0640, .layout = { unit, width } };
+	VOLCREATEres res = { 0 };
+	volume_status status = call(VOLUMEPROC_CREATE, (xdrproc_t)xdr_VOLCREATEargs, &a, (xdrproc_t)xdr_VOLCREATEres, &res);
+
+	if (status == VOLUME_OK)
+		*ret = res.VOLCREATEres_u.made;
+	return status;
+}
+
+#define SET_BOTH (VOLUME_SET_UNIT | VOLUME_SET_WIDTH)
+
+static void sets_defaults(void **state)
+{
+	volume_defaults d;
+	struct nfs_fh dir, file;
+	struct stat st;
+	struct got l;
+	char why[512];
+
+	(void)state;
+	assert_int_equal(make_dir(&peer->root, "d"), NFS3_OK);
+	assert_int_equal(nfs_peer_lookup(peer, &peer->root, "d", &dir), NFS3_OK);
+	assert_int_equal(set_defaults(&dir, 0, 5, 5, &d), VOLUME_OK);
+	assert_true(!d.unit && !d.width);
+	assert_int_equal(set_defaults(&dir, VOLUME_SET_WIDTH, 5, 2, &d), VOLUME_OK);
+	assert_int_equal(set_defaults(&dir, VOLUME_SET_UNIT, 64 << 10, 7, &d), VOLUME_OK);
+	assert_true(d.unit == 64 << 10 && d.width == 2);
+	assert_int_equal(nfs_peer_create_file(peer, &dir, "f", &file), NFS3_OK);
+	assert_int_equal(get_layout(&file, BOTH, &l), VOLUME_OK);
+	assert_true(l.ok.unit == 64 << 10 && l.ok.stripes.stripes_len == 2);
+	/* not possible; nothing changes */
+	assert_int_equal(set_defaults(&dir, SET_BOTH, 96 << 10, 2, &d), VOLUME_ERR_INVAL);
+	assert_int_equal(set_defaults(&dir, VOLUME_SET_WIDTH, 0, 5, &d), VOLUME_ERR_INVAL); /* there are 4 */
+	assert_int_equal(set_defaults(&dir, 4, 0, 0, &d), VOLUME_ERR_INVAL);
+	assert_int_equal(set_defaults(&file, SET_BOTH, 0, 0, &d), VOLUME_ERR_NOTVOLUME);
+	peer->cred.uid = peer->cred.gid = OTHER;
+	assert_int_equal(set_defaults(&dir, SET_BOTH, 0, 0, &d), VOLUME_ERR_ACCES);
+	assert_int_equal(set_defaults(&dir, 0, 0, 0, &d), VOLUME_OK);
+	assert_true(d.unit == 64 << 10 && d.width == 2);
+	peer->cred.uid = peer->cred.gid = 0;
+	assert_int_equal(chown(tmp_dir_path(&peer->dir, "e0/files/d"), OTHER, OTHER), 0);
+	peer->cred.uid = peer->cred.gid = OTHER;
+	assert_int_equal(set_defaults(&dir, VOLUME_SET_WIDTH, 0, 1, &d), VOLUME_OK);
+	assert_true(d.unit == 64 << 10 && d.width == 1);
+	/* files with a layout of their own */
+	assert_int_equal(create_with(&dir, "g", 128 << 10, 0, &d), VOLUME_OK);
+	assert_true(d.unit == 128 << 10 && d.width == 1);
+	assert_int_equal(stat(tmp_dir_path(&peer->dir, "e0/files/d/g"), &st), 0);
+	assert_true(st.st_uid == OTHER && (st.st_mode & 07777) == 0640 && !st.st_size);
+	assert_int_equal(create_with(&dir, "g", 0, 0, &d), VOLUME_ERR_EXIST);
+	assert_int_equal(create_with(&dir, "h", 0, 3, &d), VOLUME_OK);
+	assert_true(d.unit == 64 << 10 && d.width == 3);
+	assert_false(atomic_load(&unsynced));
+	assert_int_equal(create_with(&dir, "i", 96 << 10, 0, &d), VOLUME_ERR_INVAL);
+	assert_int_equal(create_with(&dir, "i", 0, 5, &d), VOLUME_ERR_INVAL);
+	assert_int_equal(create_with(&dir, "a/b", 0, 0, &d), VOLUME_ERR_ACCES);
+	assert_int_equal(create_with(&file, "i", 0, 0, &d), VOLUME_ERR_NOTVOLUME);
+	assert_int_equal(create_with(&peer->root, "i", 0, 0, &d), VOLUME_ERR_ACCES); /* it is root's */
+	assert_int_equal(nfs_peer_lookup(peer, &dir, "i", &file), NFS3ERR_NOENT);
+	options = "ro";
+	assert_int_equal(reload(why), 0);
+	assert_int_equal(set_defaults(&dir, SET_BOTH, 0, 0, &d), VOLUME_ERR_ROFS);
+	assert_int_equal(set_defaults(&dir, 0, 0, 0, &d), VOLUME_OK);
+	assert_int_equal(create_with(&dir, "i", 0, 0, &d), VOLUME_ERR_ROFS);
+}
+
 static void resign(const struct got *l, void (*change)(struct stripe_handle *h), const struct stripe_keys *k, char ret[STRIPE_HANDLE_BYTES])
 {
 	struct stripe_handle h;
@@ -1073,6 +1152,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(map_of_a_volume, setup_tcp, nfs_peer_teardown),
 		TEST(map_of_a_volume),	     TEST(each_mode_of_create), TEST(rights_of_the_caller), TEST(set_id_bits), TEST(read_only),
 		TEST(copied_and_damaged),    TEST(recycled_inode),	TEST(heals),		    TEST(no_generation), TEST(defaults_of_directories),
+		TEST(sets_defaults),
 		TEST(reports),		     TEST(leases),
 		TEST(reports_set_mtime),	TEST(contents_are_not_here), TEST(sizes_and_names), TEST(reports_of_old_epochs),
 		TEST(reload_is_checked),     TEST(key_changes),		TEST(no_server_is_left),    TEST(one_manager),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * show_cmd.c - leat volume show: where the bytes of a file lie
+ * show_cmd.c - leat volume show: where the bytes of a file lie, and what a directory says of new files
  *
- * Operation:  Asks the manager for the map and the layout.
+ * Operation:  Asks the manager for the map and the layout, or for the defaults of a directory.
  * Memory:     Both.
  * Threads:    One.
  * Errors:     Exit status 1 after a message.
@@ -74,9 +74,34 @@ static int print_place(const struct showing *s, const char *arg)
 	return TOOL_OK;
 }
 
-static int show_file(struct tool_target *t, void *ctx)
+static void put_default(const char *what, uint32_t value, uint32_t volume)
 {
-	struct showing *s = ctx;
+	if (value)
+		printf("%s %" PRIu32 "\n", what, value);
+	else
+		printf("%s %" PRIu32 ", as the volume says\n", what, volume);
+}
+
+static int show_directory(struct tool_target *t)
+{
+	struct leat_volume_defaults d = { .size = sizeof(d) };
+	struct leat_volume_map *map = NULL;
+	int rc = leat_volume_defaults(t->m, t->path, &d);
+
+	if (!rc)
+		rc = leat_volume_map(t->m, &map);
+	if (rc)
+		return tool_fail(t->m, t->path, rc);
+	tool_put_name(t->arg);
+	printf(": a directory; of new files:\n");
+	put_default("stripe", d.stripe, map->stripe);
+	put_default("width", d.width, map->width);
+	leat_volume_map_free(map);
+	return TOOL_OK;
+}
+
+static int show_file(struct tool_target *t, struct showing *s)
+{
 	struct leat_volume_layout *l = NULL;
 	struct leat_volume_map *map = NULL;
 	int rc = leat_volume_layout(t->m, t->path, &l);
@@ -98,13 +123,23 @@ static int show_file(struct tool_target *t, void *ctx)
 	return rc;
 }
 
+static int show_one(struct tool_target *t, void *ctx)
+{
+	struct showing *s = ctx;
+	struct stat st;
+
+	if (s->offset == NO_OFFSET && !leat_stat(t->m, t->path, &st) && S_ISDIR(st.st_mode))
+		return show_directory(t);
+	return show_file(t, s);
+}
+
 static int show_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct showing s = { .offset = NO_OFFSET };
 
 	if (tool_options(self, argc, argv, &s) < 0 || optind == argc)
 		return tool_usage(self);
-	return tool_each(argc - optind, argv + optind, show_file, &s);
+	return tool_each(argc - optind, argv + optind, show_one, &s);
 }
 
 static const struct opt show_opts[] = {
@@ -113,6 +148,6 @@ static const struct opt show_opts[] = {
 };
 
 const struct tool_cmd cmd_volume_show = {
-	"volume show", "[--offset BYTE] URL...", "shows on which servers the bytes of files lie", show_run, show_opts,
-	ARRAY_SIZE(show_opts), .mixed = true, .also = &cmd_volume_add_server,
+	"volume show", "[--offset BYTE] URL...", "shows on which servers the bytes of files lie, and how new files are striped", show_run, show_opts,
+	ARRAY_SIZE(show_opts), .mixed = true, .also = &cmd_volume_set,
 };

@@ -134,7 +134,7 @@ static int volume_run(const struct tool_cmd *self, int argc, char **argv)
 	if (verb)
 		return verb->run(verb, argc - 1, argv + 1);
 	if (argc > 1)
-		log_err("%s: no such verb: create, status, df, show, add-server, set-url, set-state, fsck and assemble are known", argv[1]);
+		log_err("%s: no such verb: create, status, df, show, set, add-server, set-url, set-state, fsck and assemble are known", argv[1]);
 	return tool_usage(self);
 }
 
@@ -144,6 +144,7 @@ const struct tool_cmd cmd_volume = {
 	"       leat volume status --key FILE {--map FILE | URL}\n"
 	"       leat volume df --key FILE {--map FILE | URL}\n"
 	"       leat volume show [--offset BYTE] URL...\n"
+	"       leat volume set [--stripe SIZE] [--width N] URL...\n"
 	"       leat volume add-server --map FILE URL\n"
 	"       leat volume set-url --map FILE SERVER URL\n"
 	"       leat volume set-state --map FILE SERVER full|out\n"

@@ -10,7 +10,7 @@
 
 #define VOLUME_WHY_BYTES 512
 
-/* `leat volume status ...`, show, add-server with set-url and set-state, fsck, assemble */
-extern const struct tool_cmd cmd_volume_status, cmd_volume_show, cmd_volume_add_server, cmd_volume_fsck, cmd_volume_assemble;
+/* `leat volume status ...`, df, show, set, add-server with set-url and set-state, fsck, assemble */
+extern const struct tool_cmd cmd_volume_status, cmd_volume_show, cmd_volume_set, cmd_volume_add_server, cmd_volume_fsck, cmd_volume_assemble;
 
 #endif
