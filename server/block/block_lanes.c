@@ -9,8 +9,8 @@
  *            wait until the changes that came by the older one have ended: a retransmitted call may exist twice, but
  *            no copy reaches the disk after a newer call of its lane has begun.
  *            An ATTACH has no attachment yet, so each volume remembers the lanes by which the last ones came. If it has
- *            forgotten connections that are newer than that of an ATTACH, and does not know the lane, it closes the connection:
- *            many lanes of one client cost others a connection, but no late copy is executed.
+ *            forgotten connections of its client that are newer than that of an ATTACH, and does not know the lane, it
+ *            closes the connection: many lanes of one client cost it connections, but no late copy is executed.
  *            A holder is silent when no connection of its lanes is up. An attachment that has ended keeps its connections,
  *            until its last operation has ended, so that block_cut() can close them: a peer that never moves the data
  *            of a call would keep that operation for ever.
@@ -39,6 +39,7 @@ struct lane_ref {
 struct block_conn {
 	atomic_uint refs;
 	uint64_t serial;	   /* connections are numbered in the order in which they were accepted */
+	struct rpcrdma_client_id client;
 	struct reactor *reactor;   /* NULL: no call yet */
 	struct rpcrdma_conn *conn;
 	bool ended;		   /* the reactor's */
@@ -50,7 +51,7 @@ struct block_conn {
 
 /* ---- connections -------------------------------------------------------------------------- */
 
-struct block_conn *block_conn_new(void)
+struct block_conn *block_conn_new(const struct rpcrdma_peer *peer)
 {
 	static _Atomic uint64_t serials;
 	struct block_conn *c = calloc(1, sizeof(*c));
@@ -59,6 +60,7 @@ struct block_conn *block_conn_new(void)
 		return NULL;
 	atomic_init(&c->refs, 1);
 	c->serial = atomic_fetch_add(&serials, 1) + 1;
+	rpcrdma_client_id_of(peer, &c->client);
 	return c;
 }
 
@@ -210,38 +212,14 @@ bool block_is_older(const struct block_attachment *a, const block_lane *lane, co
 	       (lane->incarnation < l->incarnation || (lane->incarnation == l->incarnation && l->conn != conn));
 }
 
-/* Return: its place in volume->seen; BLOCK_SEEN_MAX: none */
-static unsigned find_seen(const struct block_volume *v, const block_lane *lane)
-{
-	unsigned i = 0;
-
-	while (i < BLOCK_SEEN_MAX && (!v->seen[i].lane.incarnation || v->seen[i].lane.instance != lane->instance ||
-				      v->seen[i].lane.slot != lane->slot))
-		i++;
-	return i;
-}
-
 bool block_was_seen(struct block_volume *v, const block_lane *lane, const struct block_conn *conn)
 {
-	unsigned i = find_seen(v, lane);
-
-	if (i < BLOCK_SEEN_MAX && lane->incarnation < v->seen[i].lane.incarnation)
-		return true;
-	if (i == BLOCK_SEEN_MAX) {
-		i = v->seen_next++ % BLOCK_SEEN_MAX;
-		v->forgotten = MAX(v->forgotten, v->seen[i].serial);
-		v->seen[i].serial = 0;
-	}
-	v->seen[i].lane = *lane;
-	v->seen[i].serial = MAX(v->seen[i].serial, conn->serial);
-	return false;
+	return block_seen_note(&v->seen, lane, &conn->client, conn->serial);
 }
 
-/* A client opens a connection of a lane after the older one. So what was forgotten by a newer connection of the lane than
- * @conn has a greater number. */
 bool block_is_forgotten(const struct block_volume *v, const block_lane *lane, struct block_conn *conn)
 {
-	if (conn->serial >= v->forgotten || find_seen(v, lane) < BLOCK_SEEN_MAX)
+	if (!block_seen_lacks(&v->seen, lane, &conn->client, conn->serial))
 		return false;
 	close_conn(conn);
 	return true;

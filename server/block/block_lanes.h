@@ -61,7 +61,7 @@ bool block_is_forgotten(const struct block_volume *v, const block_lane *lane, st
 /* ---- connections ---- */
 
 /** block_conn_new - for a new connection; NULL: no memory. block_conn_end() releases it. */
-struct block_conn *block_conn_new(void);
+struct block_conn *block_conn_new(const struct rpcrdma_peer *peer);
 
 /** block_conn_begin - a call has arrived by it; on its reactor */
 void block_conn_begin(struct block_conn *c, struct reactor *re, struct rpcrdma_conn *conn);

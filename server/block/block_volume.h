@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "block.h"
+#include "block_seen.h"
 #include "rpcrdma.h"
 #include "worker.h"
 
@@ -30,7 +31,6 @@ struct reactor;
 struct served_use;
 
 #define BLOCK_HOLDERS_MAX 256u
-#define BLOCK_SEEN_MAX 256u
 #define BLOCK_DETACHED_MAX 32u
 
 /* How long things last; tests shorten them before they start a server. */
@@ -98,12 +98,7 @@ struct block_volume {
 	uint64_t generations, numbers; /* given so far; a volume without saved holders begins with its time */
 	bool attaching;		 /* an ATTACH or DETACH is in progress: the next one waits */
 	bool leaving;		 /* a reload is about to remove it: there is no ATTACH any more */
-	struct {
-		block_lane lane;  /* newest incarnation by which an ATTACH or DETACH came */
-		uint64_t serial; /* of its connection */
-	} seen[BLOCK_SEEN_MAX]; /* the oldest are replaced */
-	unsigned seen_next;
-	uint64_t forgotten; /* the newest connection of those that were replaced */
+	struct block_seen seen;	 /* lanes of ATTACH and DETACH */
 	struct {
 		uint64_t number, generation;
 		char name[BLOCK_NAME_MAX + 1];

@@ -274,6 +274,32 @@ static void forgotten_lane(void **state)
 	close_both(&a, &b);
 }
 
+/* Many lanes of one client are no matter to another one: its first ATTACH by an old connection succeeds at once. */
+static void lanes_of_another(void **state)
+{
+	struct block_client many, other;
+
+	(void)state;
+	if (!block_rig_is_local())
+		skip();
+	block_rig_second_url = "tcp://127.0.0.1:0";
+	start("vol=a,clients=0.0.0.0/0,insecure");
+	block_connect(&other, 1, 0);
+	assert_int_equal(block_read(&other, 0, mem, 512), BLOCK_ERR_BADHANDLE); /* it is connected now */
+	block_rig_use(1);
+	block_connect(&many, 100, 0);
+	for (unsigned i = 0; i < BLOCK_SEEN_MAX + 2; i++, many.lane.instance++)
+		assert_int_equal(block_attach(&many, "vol", "many", 0, NULL), BLOCK_OK);
+	many.lane.instance--;
+	assert_int_equal(block_detach(&many), BLOCK_OK);
+	assert_int_equal(block_attach(&other, "vol", "other", 0, NULL), BLOCK_OK);
+	assert_int_equal(block_read(&other, 0, mem, 512), BLOCK_OK);
+	block_close(&many);
+	block_close(&other);
+	block_rig_stop();
+	block_rig_second_url = NULL;
+}
+
 /* The reply to a DETACH is lost, and the call sent again. */
 static void detach_again(void **state)
 {
@@ -548,7 +574,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(again_by_name_shared), cmocka_unit_test(again_by_name_exclusive),
-		cmocka_unit_test(own_time), cmocka_unit_test(stays_out), cmocka_unit_test(late_attach), cmocka_unit_test(forgotten_lane),
+		cmocka_unit_test(own_time), cmocka_unit_test(stays_out), cmocka_unit_test(late_attach), cmocka_unit_test(forgotten_lane), cmocka_unit_test(lanes_of_another),
 		cmocka_unit_test(detach_again),
 		cmocka_unit_test(attach_often), cmocka_unit_test(idle_holder), cmocka_unit_test(read_only),
 		cmocka_unit_test(frozen_holder), cmocka_unit_test(back_again), cmocka_unit_test(other_names), cmocka_unit_test(reload_meets_take_over),

@@ -29,7 +29,7 @@
 #define STOP_MS 20000
 #define SPECS_MAX 8
 
-const char *block_rig_url, *block_rig_capture;
+const char *block_rig_url, *block_rig_second_url, *block_rig_capture;
 bool block_rig_stateless;
 uint32_t block_rig_timeout_ms;
 size_t block_rig_pinned;
@@ -80,6 +80,11 @@ const struct rpcrdma_addr *block_rig_addr(void)
 	return &addr;
 }
 
+void block_rig_use(unsigned listener)
+{
+	addr = *server_listener(block_rig.srv, listener);
+}
+
 static void add_volume(struct conf *conf, const char *spec)
 {
 	const char *eq = strchr(spec, '=');
@@ -112,6 +117,8 @@ static struct conf *make_conf(const char *const specs[])
 	(void)snprintf(url, sizeof(url), "local://%s/sock", block_rig.dir.path);
 	assert_int_equal(rpcrdma_addr_parse(network() ? network() : url, &conf->listen[0]), 0);
 	conf->nlisten = 1;
+	if (block_rig_second_url)
+		assert_int_equal(rpcrdma_addr_parse(block_rig_second_url, &conf->listen[conf->nlisten++]), 0);
 	conf->reactors = 2;
 	if (block_rig_export)
 		add_export(conf);

@@ -27,6 +27,10 @@ struct server;
  * local fabric. Over a network all volumes admit all clients. */
 extern const char *block_rig_url;
 
+/* Where it listens, too; or NULL. block_rig_use() says which of both clients dial. */
+extern const char *block_rig_second_url;
+void block_rig_use(unsigned listener);
+
 /** block_rig_is_local - does the next server listen on the local fabric? */
 bool block_rig_is_local(void);
 
