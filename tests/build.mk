@@ -46,7 +46,7 @@ LDFLAGS_test_block_races := -Wl,$(HELD_WRITES),--wrap=fdatasync,--wrap=getrandom
 LDFLAGS_test_block_withheld := -Wl,$(HELD_WRITES),--wrap=block_enter,--wrap=block_conn_end
 LDFLAGS_test_block_sync := -Wl,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_block_keep := -Wl,--wrap=rpcrdma_engine_enter,--wrap=rpcrdma_engine_post
-LDFLAGS_test_block_stop := -Wl,$(HELD_WRITES)
+LDFLAGS_test_block_stop := -Wl,$(HELD_WRITES),--wrap=service_is_busy
 LDFLAGS_test_block_cuts := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=req_conn_lost,--wrap=block_wake
 NOMEM := --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 NOMEM_SERVER := $(NOMEM),--wrap=io_destroy,--wrap=server_start,--wrap=server_reload
