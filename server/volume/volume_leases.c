@@ -300,22 +300,23 @@ static int load_markers(struct volume_leases *t)
 /* A marker that is there already stands for what is not known: it was not dropped, or not loaded. */
 static int enter_object(struct volume_leases *t, const char name[STRIPE_OBJECT_BYTES], const struct fh *fh, struct object **ret)
 {
-	int was = make_marker(t, name, fh);
-	struct object *o = was < 0 ? NULL : add_object(t, name, fh);
-	struct lease *l;
+	struct object *o = add_object(t, name, fh);
+	struct lease *unknown = NULL;
+	int rc;
 
-	if (was < 0)
-		return was;
 	if (!o)
 		return -ENOMEM;
-	if (was) {
-		l = add_lease(t, o, 0, UNKNOWN);
-		if (!l) {
-			free_object(t, o);
-			return -ENOMEM;
-		}
-		renew_lease(t, l, 0);
+	rc = make_marker(t, name, fh);
+	if (rc == 1) {
+		unknown = add_lease(t, o, 0, UNKNOWN);
+		rc = unknown ? 0 : -ENOMEM;
 	}
+	if (rc) {
+		free_object(t, o);
+		return rc;
+	}
+	if (unknown)
+		renew_lease(t, unknown, 0);
 	*ret = o;
 	return 0;
 }

@@ -4,7 +4,7 @@
  * test_volume_nomem.c - the Nth allocation of a manager of a volume fails while it starts or reloads, for N from 1 until
  * none is left to fail
  *
- * Calls of the manager allocate nothing of their own. After a failure everything is as it was: the directory is not locked,
+ * Calls of the manager allocate nothing of their own but leases (unit/test_lease_table). After a failure everything is as it was: the directory is not locked,
  * and the old map is in force. The sanitizers see to it that nothing is lost.
  */
 #include <errno.h>

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "server/volume/volume_leases.c"
+#include "tests/lib/nomem.h"
 #include "tests/lib/tmp_dir.h"
 
 static struct tmp_dir dir;
@@ -250,6 +251,53 @@ static void shares(void **state)
 	assert_int_equal(volume_lease_take(t, name_of(0), &l), -EAGAIN); /* half of what is free now is not one more */
 }
 
+/* The Nth allocation of a call fails. */
+static int take_without(unsigned long nth, unsigned object, uint64_t instance)
+{
+	int rc;
+
+	nomem_countdown = nth;
+	rc = take(object, instance, 1);
+	nomem_countdown = 0;
+	return rc;
+}
+
+/* A call without memory leaves nothing behind. */
+static void no_memory(void **state)
+{
+	(void)state;
+	for (unsigned long nth = 1; take_without(nth, 1, 7) < 0; nth++) {
+		assert_true(nth < 3);
+		assert_int_equal(t->n, 0);
+		assert_int_equal(t->objects.n, 0);
+		assert_false(has_marker(1));
+	}
+	for (unsigned i = 1; i < VOLUME_LEASES_OBJECT; i++)
+		assert_int_equal(take(1, 7 + i, 1), 0);
+	assert_int_equal(take_without(1, 1, 1000), -ENOMEM); /* no lease for those of unknown clients */
+	assert_int_equal(t->n, VOLUME_LEASES_OBJECT);
+	assert_int_equal(take(1, 1000, 1), 0);
+	assert_int_equal(take_without(1, 1, 1001), -ENOMEM);
+	assert_int_equal(take(1, 1001, 1), 0);
+	(void)take(2, 7, 1);
+	nomem_countdown = 3;
+	volume_leases_destroy(t);
+	t = NULL;
+	for (unsigned long nth = 1;; nth++) {
+		int err;
+
+		nomem_countdown = nth;
+		err = volume_leases_create(fd, &t);
+		nomem_countdown = 0;
+		if (!err)
+			break;
+		assert_int_equal(err, -ENOMEM);
+		assert_true(nth < 10);
+	}
+	assert_int_equal(t->n, 2);
+	assert_true(has_marker(1) && has_marker(2));
+}
+
 /* Without a marker there is no lease. */
 static void no_marker(void **state)
 {
@@ -267,7 +315,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(begin_and_end), TEST(late_end), TEST(others), TEST(lapses), TEST(restarts), TEST(many_of_one), TEST(shares),
-		TEST(no_marker),
+		TEST(no_memory), TEST(no_marker),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
