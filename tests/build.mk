@@ -103,7 +103,7 @@ LDFLAGS_test_server_atime := -Wl,--wrap=pread,--wrap=fs_limits_find
 LDFLAGS_test_server_files := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=close,--wrap=nfs3_getattr,--wrap=nfs3_io_read_begin
 LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=stat,--wrap=fstatfs,--wrap=name_to_handle_at,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=openat,--wrap=close,--wrap=mmap,--wrap=nfs3_lookup
 LDFLAGS_test_leat_stripes_lost := -Wl,--wrap=file_layout_decode,--wrap=stripe_now,--wrap=pwritev2,--wrap=fs_limits_find
-LDFLAGS_test_leat_stripes_lies := -Wl,--wrap=xdr_VOLLAYOUTres,--wrap=xdr_VOLMAPres,--wrap=xdr_VOLREPORTres,--wrap=xdr_STRIPEREADres,--wrap=xdr_STRIPECHANGEres
+LDFLAGS_test_leat_stripes_lies := -Wl,--wrap=xdr_VOLLAYOUTres,--wrap=xdr_VOLMAPres,--wrap=xdr_VOLREPORTres,--wrap=xdr_VOLRESERVEres,--wrap=xdr_STRIPEREADres,--wrap=xdr_STRIPECHANGEres
 LDFLAGS_test_stripe_server := -Wl,--wrap=pwritev2,--wrap=fs_limits_find,--wrap=fsync,--wrap=fdatasync,--wrap=stripe_now
 LDFLAGS_test_stripe_crash := -Wl,--wrap=fsetxattr,--wrap=linkat,--wrap=fsync,--wrap=ftruncate,--wrap=mkdirat,--wrap=openat,--wrap=renameat
 LDFLAGS_test_stripe_nomem := -Wl,$(NOMEM_SERVER)
@@ -112,6 +112,7 @@ LDFLAGS_test_volume_manager := -Wl,--wrap=fsync,--wrap=setxattr,--wrap=ftruncate
 LDFLAGS_test_volume_cuts := -Wl,--wrap=vfs_lookup
 LDFLAGS_test_volume_leases := -Wl,--wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat
 LDFLAGS_test_lease_table := -Wl,$(NOMEM)
+LDFLAGS_test_volume_appends := $(LDFLAGS_test_volume_leases)
 LDFLAGS_test_volume_crash := -Wl,--wrap=linkat,--wrap=unlinkat,--wrap=renameat,--wrap=setxattr,--wrap=truncate,--wrap=leat_volume_object_fence,--wrap=leat_volume_object_remove
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 

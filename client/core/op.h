@@ -65,6 +65,7 @@ union lt_op_args {
 	VOLMAPargs volume_map;
 	VOLLAYOUTargs volume_layout;
 	VOLREPORTargs volume_report;
+	VOLRESERVEargs volume_reserve;
 	VOLCHECKargs volume_check;
 	VOLSETargs volume_set;
 	VOLCREATEargs volume_create;
@@ -101,6 +102,7 @@ union lt_op_res {
 	VOLMAPres volume_map;
 	VOLLAYOUTres volume_layout;
 	VOLREPORTres volume_report;
+	VOLRESERVEres volume_reserve;
 	VOLCHECKres volume_check;
 	VOLSETres volume_set;
 	VOLCREATEres volume_create;

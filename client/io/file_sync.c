@@ -109,16 +109,26 @@ static int ask_size(struct leat_file *f, uint64_t *ret)
 	return rc;
 }
 
+/* Finds out where @len bytes are to be appended. */
+static int find_end(struct leat_file *f, size_t len, uint64_t *ret)
+{
+	int64_t off;
+
+	if (!f->m->volume)
+		return ask_size(f, ret);
+	off = LT_WAIT_FOR_AS(f->m, "append", lt_striped_reserve(f, len, w.cb));
+	if (off < 0)
+		return (int)off;
+	*ret = (uint64_t)off;
+	return 0;
+}
+
 static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
 {
 	ssize_t n;
 
-	if (f->flags & O_APPEND && f->m->volume) {
-		lt_handle_tell(f->m, f->path, NULL, "append", -EOPNOTSUPP, LT_STRIPED_NOT_YET);
-		return -EOPNOTSUPP;
-	}
-	if (f->flags & O_APPEND) {
-		int rc = ask_size(f, &f->pos);
+	if (f->flags & O_APPEND && len) {
+		int rc = find_end(f, len, &f->pos);
 
 		if (rc)
 			return rc;
@@ -129,7 +139,7 @@ static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
 	return n;
 }
 
-/* With O_APPEND, asks the server for the size first. */
+/* With O_APPEND, asks the server for the size first, or the manager of a volume for a range. */
 ssize_t leat_write(struct leat_file *f, const void *buf, size_t len)
 {
 	ssize_t n;

@@ -47,16 +47,27 @@ static void stop(struct lt_subreq *p, int err, const char *what, const char *why
 
 /* ---- before the first call ---- */
 
-static enum lt_striped_use use_of(const struct lt_bulk *io)
+/* The manager knows the size of what was appended. */
+static bool is_appended(const struct lt_bulk *io)
 {
-	return io->write ? LT_STRIPED_WRITE : LT_STRIPED_READ;
+	const struct leat_file *f = io->object;
+
+	return f->striped->epoch == f->appended.epoch && io->off >= f->appended.off && io->off + io->size <= f->appended.end;
+}
+
+/* @refused: a server has refused a handle: the file may be shorter now */
+static enum lt_striped_use use_of(const struct lt_bulk *io, bool refused)
+{
+	if (!io->write)
+		return LT_STRIPED_READ;
+	return is_appended(io) && !refused ? LT_STRIPED_PROVE : LT_STRIPED_WRITE;
 }
 
 static void send_layout(struct lt_subreq *p)
 {
 	struct lt_bulk *io = p->bulk;
 
-	p->args.volume_layout = lt_striped_ask(striped_of(io), use_of(io));
+	p->args.volume_layout = lt_striped_ask(striped_of(io), use_of(io, p->tried));
 	lt_call_start_volume(&p->call, VOLUMEPROC_LAYOUT, &p->args, &p->res, lt_bulk_done);
 }
 
@@ -101,7 +112,7 @@ static void begin_io(struct lt_bulk *io)
 		lt_bulk_stop(io, io->off, -ENOMEM);
 		return;
 	}
-	if (!lt_striped_may(f->striped, use_of(io), lt_handle_now(m)))
+	if (!lt_striped_may(f->striped, use_of(io, false), lt_handle_now(m)))
 		send_layout(lt_bulk_ask(io));
 	else if (passes_size(io))
 		send_getattr(lt_bulk_ask(io));
@@ -361,7 +372,7 @@ static bool subreq_failed(struct lt_subreq *p, int *err)
 		return false;
 	if (lt_striped_needs_layout(p->call.status) && !p->tried && lt_bulk_may_continue(p)) {
 		p->tried = true;
-		if (p->epoch != s->epoch && lt_striped_may(s, use_of(io), lt_handle_now(io->task.m)))
+		if (p->epoch != s->epoch && lt_striped_may(s, use_of(io, true), lt_handle_now(io->task.m)))
 			return !go_on(p);
 		send_layout(p);
 		return true;

@@ -119,6 +119,7 @@ union nfs_args {
 	VOLMAPargs volmap;
 	VOLLAYOUTargs vollayout;
 	VOLREPORTargs volreport;
+	VOLRESERVEargs volreserve;
 	VOLCHECKargs volcheck;
 	VOLSETargs volset;
 	VOLCREATEargs volcreate;
@@ -164,6 +165,7 @@ union nfs_res {
 	VOLMAPres volmap;
 	VOLLAYOUTres vollayout;
 	VOLREPORTres volreport;
+	VOLRESERVEres volreserve;
 	VOLCHECKres volcheck;
 	VOLSETres volset;
 	VOLCREATEres volcreate;

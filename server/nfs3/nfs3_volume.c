@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_volume.c - the program of volumes (xdr/volumes.x): MAP, LAYOUT, REPORT; and what NFS refuses on striped files
+ * nfs3_volume.c - the program of volumes (xdr/volumes.x): MAP, LAYOUT, REPORT, RESERVE; and what NFS refuses on striped files
  *
  * Operation: A volume is an export with a manager. LAYOUT asks the kernel what the caller may do with the file, as READ and
- *            WRITE would, and signs a handle for each stripe. REPORT needs no such question: a handle with the right to
+ *            WRITE would, and signs a handle for each stripe. REPORT and RESERVE need no such question: a handle with the right to
  *            write proves it. The contents of striped files are not moved here yet: NFS procedures that would need that are
  *            refused.
  * Memory:    Stripes of a layout are in r->scratch. The map belongs to the exports that the request holds.
@@ -373,6 +373,55 @@ static void run_report(struct req *r)
 		nfs3_volume_fail(r, err);
 }
 
+/* ---- RESERVE -------------------------------------------------------------------------------- */
+
+/* A question waits for stripe servers, and one of them may be this leatd, which needs workers for that. */
+static int ask_for_size(struct req *r, const struct fh_obj *o)
+{
+	int err;
+
+	if (!client_begin_long(r->conn->client))
+		return -EAGAIN;
+	err = volume_reserve_ask(o);
+	client_end_long(r->conn->client);
+	return err;
+}
+
+static int reserve_range(struct req *r, const struct volume_range *range, uint64_t *ret_off)
+{
+	struct fh_obj o;
+	int rc = open_file(r, &o);
+
+	if (rc)
+		return rc;
+	rc = volume_reserve_asks(&o, range);
+	if (rc == 1)
+		rc = ask_for_size(r, &o);
+	if (!rc)
+		rc = volume_reserve(&o, range, ret_off);
+	fh_close(&o);
+	return rc;
+}
+
+static void run_reserve(struct req *r)
+{
+	const VOLRESERVEargs *a = &nfs_call(r)->args.volreserve;
+	VOLRESERVEresok *ok = &nfs_call(r)->res.volreserve.VOLRESERVEres_u.resok;
+	struct volume_range range = { .instance = a->instance, .after = a->after, .bytes = a->bytes, .creds = &r->creds };
+	uint64_t off = 0;
+	int err;
+
+	if (!a->bytes)
+		err = -EINVAL;
+	else if (stripe_handle_read(&manager_of(r)->keys, a->handle, &range.handle))
+		err = -EACCES;
+	else
+		err = reserve_range(r, &range, &off);
+	ok->offset = off;
+	if (err)
+		nfs3_volume_fail(r, err);
+}
+
 static void preset_create(struct req *r)
 {
 	nfs_call(r)->args.volcreate.name = nfs_call(r)->mem.name[0];
@@ -399,6 +448,7 @@ static const struct prog_proc procs[] = {
 	[VOLUMEPROC_LAYOUT] = { .name = "LAYOUT", CODEC(LAYOUT), .scratch_bytes = LAYOUT_WIDTH_MAX * sizeof(volume_stripe),
 				.work = run_layout },
 	[VOLUMEPROC_REPORT] = { .name = "REPORT", CODEC(REPORT), .modifies = true, .work = run_report },
+	[VOLUMEPROC_RESERVE] = { .name = "RESERVE", CODEC(RESERVE), .modifies = true, .once = true, .work = run_reserve },
 	[VOLUMEPROC_SET] = { .name = "SET", CODEC(SET), .work = nfs3_volume_set },
 	[VOLUMEPROC_CREATE] = { .name = "CREATE", CODEC(CREATE), .modifies = true, .once = true, .preset = preset_create,
 				.work = nfs3_volume_create },

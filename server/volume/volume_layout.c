@@ -321,8 +321,7 @@ int volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, s
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
-/* Under the lock. @ret_fd is open for writing */
-static int raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd, uint64_t *ret_bytes)
+int volume_raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd, uint64_t *ret_bytes)
 {
 	struct stat st;
 	int err;
@@ -342,7 +341,7 @@ static int raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds
 	return err;
 }
 
-static int check_handle(const struct stripe_handle *h, const struct file_layout *l)
+int volume_handle_check(const struct stripe_handle *h, const struct file_layout *l)
 {
 	if (h->volume != l->volume || !(h->rights & STRIPE_MAY_WRITE))
 		return -EACCES;
@@ -372,9 +371,9 @@ static int take_report(const struct fh_obj *o, const struct volume_file *f, cons
 	int err = volume_layout_get(f, &l);
 
 	if (!err)
-		err = check_handle(&r->handle, &l);
+		err = volume_handle_check(&r->handle, &l);
 	if (!err && r->wrote)
-		err = raise_size(o, r->bytes, r->creds, ret_fd, ret_bytes);
+		err = volume_raise_size(o, r->bytes, r->creds, ret_fd, ret_bytes);
 	else if (!err)
 		err = vfs_stat(f->fd, &stx);
 	if (err)
@@ -413,7 +412,7 @@ int volume_take_ids(const struct fh_obj *o, const struct creds *cr)
 	int fd = -1, err;
 
 	lock(&f);
-	err = raise_size(o, 0, cr, &fd, &bytes);
+	err = volume_raise_size(o, 0, cr, &fd, &bytes);
 	unlock(&f);
 	if (fd >= 0)
 		close(fd);
@@ -441,7 +440,7 @@ static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_
 	if (err)
 		return err;
 	if (bytes >= now) {
-		err = raise_size(o, bytes, cr, &fd, &raised);
+		err = volume_raise_size(o, bytes, cr, &fd, &raised);
 		if (fd >= 0)
 			close(fd);
 		return err ? err : volume_file_sync(f);

@@ -69,6 +69,24 @@ struct volume_report {
  */
 int must_check volume_report(const struct fh_obj *o, const struct volume_report *r, uint64_t *ret_bytes, bool *ret_leased);
 
+struct volume_range {
+	struct stripe_handle handle; /* the client's, whose signature was checked */
+	uint64_t instance;	     /* of its leases */
+	uint64_t after, bytes;	     /* the range does not begin before @after; its length, not 0 */
+	const struct creds *creds;   /* the caller's */
+};
+
+/** volume_reserve_asks - must volume_reserve_ask() come before a range is reserved?
+ * Return: 1: another client may have written what it did not report; 0; as volume_report() */
+int must_check volume_reserve_asks(const struct fh_obj *o, const struct volume_range *r);
+
+/** volume_reserve_ask - has the stripe servers asked for the size of the file, and waits for that
+ * Return: 0; -EAGAIN: a cut is not complete; -EIO: also if a server is away */
+int must_check volume_reserve_ask(const struct fh_obj *o);
+
+/** volume_reserve - raises the size of a file by a range, durably; Return: 0 with where it begins; as volume_report() */
+int must_check volume_reserve(const struct fh_obj *o, const struct volume_range *r, uint64_t *ret_off);
+
 /** volume_set_size - cuts a file, or lets it grow, if the caller may write it
  *
  * A cut is complete on every server in reach when it returns 0, and durably intended for the others.
@@ -105,6 +123,15 @@ int must_check volume_attribute_add(const struct volume_file *f, void *bytes, si
 /** volume_layout_add - gives a file a layout, if it has none; Return: as volume_attribute_add() */
 int must_check volume_layout_add(const struct volume_file *f, const struct dir_defaults *d);
 
+/** volume_handle_check - may this handle write to the file of @l? Return: 0; -EACCES, -ETIME as volume_report() */
+int must_check volume_handle_check(const struct stripe_handle *h, const struct file_layout *l);
+
+/** volume_raise_size - under the lock: raises the size as the caller, and sets mtime; not durably
+ * @ret_fd: open for writing, or -1: to be closed also after an error
+ *
+ * Return: 0; -errno */
+int must_check volume_raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd,
+				 uint64_t *ret_bytes);
 
 /** volume_file_lock - the lock of the inode */
 pthread_mutex_t *volume_file_lock(const struct volume_file *f);

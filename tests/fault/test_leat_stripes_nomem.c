@@ -83,6 +83,20 @@ static int do_sync_write(void)
 	return rc ? rc : rc2;
 }
 
+/* Reserves a range, and writes there */
+static int do_append(void)
+{
+	struct leat_file *f;
+	int rc = leat_open(m, "log", O_WRONLY | O_CREAT | O_APPEND, 0644, &f), rc2;
+
+	if (rc)
+		return rc;
+	rc = whole(leat_write(f, data, BYTES));
+	nomem_countdown = rc ? 0 : nomem_countdown;
+	rc2 = leat_close(f);
+	return rc ? rc : rc2;
+}
+
 static int do_mount(void)
 {
 	struct leat *other;
@@ -93,7 +107,7 @@ static int do_mount(void)
 	return rc;
 }
 
-static int (*const functions[])(void) = { do_read, do_write, do_sync_write, do_mount };
+static int (*const functions[])(void) = { do_read, do_write, do_sync_write, do_append, do_mount };
 
 /* Calls the function on a mount that has not used the volume, with the Nth allocation failing. Return: false: none failed */
 static bool try_with(int (*fn)(void), unsigned long nth)

@@ -41,6 +41,7 @@ static struct leat *m;
 static void (*_Atomic lie_layout)(VOLLAYOUTresok *ok);
 static void (*_Atomic lie_map)(VOLMAPresok *ok);
 static void (*_Atomic lie_report)(VOLREPORTresok *ok);
+static void (*_Atomic lie_reserve)(VOLRESERVEresok *ok);
 static void (*_Atomic lie_read)(STRIPEREADres *res);
 static void (*_Atomic lie_change)(STRIPECHANGEres *res);
 static atomic_uint layouts;
@@ -60,6 +61,7 @@ static atomic_uint layouts;
 WRAP(VOLLAYOUTres, lie_layout, !res->status, &res->VOLLAYOUTres_u.resok)
 WRAP(VOLMAPres, lie_map, !res->status, &res->VOLMAPres_u.resok)
 WRAP(VOLREPORTres, lie_report, !res->status, &res->VOLREPORTres_u.resok)
+WRAP(VOLRESERVEres, lie_reserve, !res->status, &res->VOLRESERVEres_u.resok)
 WRAP(STRIPEREADres, lie_read, true, res)
 WRAP(STRIPECHANGEres, lie_change, true, res)
 
@@ -165,6 +167,34 @@ static void report_says_anything(void **state)
 	assert_memory_equal(to, data, BYTES);
 	assert_int_equal(leat_close(f), 0);
 	lie_report = NULL;
+}
+
+static void is_inside(VOLRESERVEresok *ok)
+{
+	ok->offset--;
+}
+
+static void is_beyond(VOLRESERVEresok *ok)
+{
+	ok->offset = INT64_MAX;
+}
+
+/* A range that lies in what is written, or beyond any file, gets no data. */
+static void impossible_ranges(void **state)
+{
+	struct leat_file *f;
+
+	(void)state;
+	assert_int_equal(leat_open(m, "log", O_RDWR | O_CREAT | O_APPEND, 0644, &f), 0);
+	assert_int_equal(leat_write(f, "abc", 3), 3);
+	lie_reserve = is_inside;
+	assert_int_equal(leat_write(f, "d", 1), -EREMOTEIO);
+	lie_reserve = is_beyond;
+	assert_int_equal(leat_write(f, "d", 1), -EREMOTEIO);
+	lie_reserve = NULL;
+	assert_int_equal(leat_pread(f, to, 3, 0), 3);
+	assert_memory_equal(to, "abc", 3);
+	assert_int_equal(leat_close(f), 0);
 }
 
 /* ---- stripe servers ---- */
@@ -276,6 +306,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layout_came_late), cmocka_unit_test(cut_after_write), cmocka_unit_test(report_says_anything),
+		cmocka_unit_test(impossible_ranges),
 		cmocka_unit_test(stripe_servers),   cmocka_unit_test(maps),
 	};
 

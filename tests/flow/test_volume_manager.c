@@ -833,6 +833,69 @@ static unsigned count_markers(void)
 	return n;
 }
 
+static volume_status reserve(const struct nfs_fh *fh, const char *handle, uint64_t after, uint64_t bytes, uint64_t *ret_off)
+{
+	VOLRESERVEargs a = { .fh = vol_fh(fh), .instance = 1, .after = after, .bytes = bytes };
+	VOLRESERVEres res = { 0 };
+	volume_status status;
+
+	memcpy(a.handle, handle, sizeof(a.handle));
+	status = call(VOLUMEPROC_RESERVE, (xdrproc_t)xdr_VOLRESERVEargs, &a, (xdrproc_t)xdr_VOLRESERVEres, &res);
+	if (status == VOLUME_OK)
+		*ret_off = res.VOLRESERVEres_u.resok.offset;
+	return status;
+}
+
+/* A range begins at the end of the file, which it becomes a part of, and where its client wants it at the earliest. */
+static void ranges(void **state)
+{
+	static const struct {
+		void (*change)(struct stripe_handle *h);
+		volume_status status;
+	} bad[] = {
+		{ make_expired, VOLUME_ERR_OLDEPOCH }, { make_readable, VOLUME_ERR_ACCES }, { make_newer, VOLUME_ERR_OLDEPOCH },
+		{ make_other_object, VOLUME_ERR_ACCES },
+	};
+	static const struct stripe_keys forged = { .v = { { 1, 2 } }, .n = 1 };
+	char handle[STRIPE_HANDLE_BYTES];
+	uint64_t off = 0;
+	struct nfs_fh fh;
+	struct stat st;
+	struct got l;
+
+	(void)state;
+	create_filled("f", &fh);
+	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
+	assert_int_equal(reserve(&fh, l.stripes[1].handle, 0, 500, &off), VOLUME_OK);
+	assert_int_equal(off, 1000);
+	assert_false(atomic_load(&unsynced));
+	assert_int_equal(stat(path_of("f"), &st), 0);
+	assert_int_equal(st.st_size, 1500);
+	assert_int_equal(reserve(&fh, l.stripes[0].handle, 1499, 1, &off), VOLUME_OK);
+	assert_int_equal(off, 1500);
+	assert_int_equal(reserve(&fh, l.stripes[0].handle, 2000, 1, &off), VOLUME_OK);
+	assert_int_equal(off, 2000);
+	assert_int_equal(count_markers(), 0); /* it needs no lease */
+	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+		resign(&l, bad[i].change, &keys, handle);
+		assert_int_equal(reserve(&fh, handle, 0, 1, &off), bad[i].status);
+	}
+	resign(&l, NULL, &forged, handle);
+	assert_int_equal(reserve(&fh, handle, 0, 1, &off), VOLUME_ERR_ACCES);
+	assert_int_equal(reserve(&fh, l.stripes[0].handle, 0, 0, &off), VOLUME_ERR_INVAL);
+	assert_int_equal(reserve(&fh, l.stripes[0].handle, 0, INT64_MAX, &off), VOLUME_ERR_FBIG);
+	assert_int_equal(reserve(&fh, l.stripes[0].handle, UINT64_MAX, 1, &off), VOLUME_ERR_FBIG);
+	assert_int_equal(reserve(&fh, l.stripes[0].handle, 0, UINT64_MAX, &off), VOLUME_ERR_FBIG);
+	assert_int_equal(reserve(&peer->root, l.stripes[0].handle, 0, 1, &off), VOLUME_ERR_NOTVOLUME);
+	/* no server replies that could say what another client has written */
+	assert_int_equal(get_lease(&fh, BOTH, (volume_lease){ 1, 1 }, &l), VOLUME_OK);
+	assert_int_equal(reserve(&fh, l.stripes[0].handle, 0, 1, &off), VOLUME_OK);
+	assert_int_equal(get_lease(&fh, BOTH, (volume_lease){ 2, 1 }, &l), VOLUME_OK);
+	assert_int_equal(reserve(&fh, l.stripes[0].handle, 0, 1, &off), VOLUME_ERR_IO);
+	assert_int_equal(stat(path_of("f"), &st), 0);
+	assert_int_equal(st.st_size, 2002);
+}
+
 /* LAYOUT and REPORT begin and renew the lease of their instance, and only the last report ends it. */
 static void leases(void **state)
 {
@@ -1153,7 +1216,7 @@ int main(void)
 		TEST(map_of_a_volume),	     TEST(each_mode_of_create), TEST(rights_of_the_caller), TEST(set_id_bits), TEST(read_only),
 		TEST(copied_and_damaged),    TEST(recycled_inode),	TEST(heals),		    TEST(no_generation), TEST(defaults_of_directories),
 		TEST(sets_defaults),
-		TEST(reports),		     TEST(leases),
+		TEST(reports),		     TEST(leases),		TEST(ranges),
 		TEST(reports_set_mtime),	TEST(contents_are_not_here), TEST(sizes_and_names), TEST(reports_of_old_epochs),
 		TEST(reload_is_checked),     TEST(key_changes),		TEST(no_server_is_left),    TEST(one_manager),
 		TEST(largest_map),	     TEST(both_in_one),

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * striped_append.c - reserves the range of a file of a striped volume to which data is appended
+ *
+ * Operation:  lt_striped_reserve(): LAYOUT, and MAP if that names a newer one, if there are no good handles -> RESERVE. The
+ *             write follows as a pwrite. Its range is part of the file already, so it needs no lease. If the file
+ *             was cut since, RESERVE is made again with a new layout: the refused one has reserved nothing.
+ * Memory:     That of the operation.
+ * Threads:    lt_striped_reserve() any; the steps on the owner's.
+ * Errors:     A range that is not written reads as zeroes.
+ */
+#include <errno.h>
+
+#include "cache.h"
+#include "handle.h"
+#include "op.h"
+#include "striped_io.h"
+
+static void end(struct lt_op *op, int64_t result)
+{
+	struct leat_file *f = op->task.file;
+
+	lt_op_finish(op, result);
+	lt_file_release(f);
+}
+
+static void send_layout(struct lt_op *op);
+
+/* Return: 0 with the offset; -EREMOTEIO: the range begins before the end that this client knows, or ends beyond any file */
+static int take_range(const struct lt_op *op, uint64_t *ret)
+{
+	const VOLRESERVEargs *a = &op->args.volume_reserve;
+	uint64_t off = op->res.volume_reserve.VOLRESERVEres_u.resok.offset;
+
+	if (off < a->after || off > INT64_MAX || a->bytes > INT64_MAX - off)
+		return -EREMOTEIO;
+	*ret = off;
+	return 0;
+}
+
+static void reserved(struct lt_op *op, int err)
+{
+	struct leat_file *f = op->task.file;
+	struct lt_striped *s = f->striped;
+	bool is_old = err && op->call.status == VOLUME_ERR_OLDEPOCH;
+	uint64_t off = 0;
+
+	if (!err) {
+		err = take_range(op, &off);
+		if (err)
+			lt_task_explain(&op->task, err, "RESERVE", "an impossible range");
+	}
+	lt_op_free_results(op);
+	if (is_old && !op->tries++) {
+		send_layout(op);
+		return;
+	}
+	if (!err) {
+		f->appended = (struct lt_appended){ .epoch = op->seq, .off = off, .end = off + op->args.volume_reserve.bytes };
+		lt_striped_grew(s, op->seq, f->appended.end);
+		lt_cache_doubt(f->m->cache, lt_fh_wire(&s->fh));
+	}
+	end(op, err ? err : (int64_t)off);
+}
+
+static void send_reserve(struct lt_op *op)
+{
+	struct lt_striped *s = op->task.file->striped;
+	VOLRESERVEargs *a = &op->args.volume_reserve;
+
+	op->seq = s->epoch;
+	*a = (VOLRESERVEargs){ .fh = { s->fh.len, s->fh.data }, .instance = s->v->instance, .after = lt_striped_size(s),
+			       .bytes = op->range_end };
+	memcpy(a->handle, s->writes.v[0], sizeof(a->handle));
+	lt_op_call_volume(op, VOLUMEPROC_RESERVE, reserved);
+}
+
+static void take_map(struct lt_op *op, int err)
+{
+	if (!err) {
+		err = lt_volume_take_map(op->task.m->volume, &op->res.volume_map.VOLMAPres_u.resok);
+		if (err)
+			lt_task_explain(&op->task, err, "MAP", "an impossible map of the volume");
+	}
+	lt_op_free_results(op);
+	if (err)
+		end(op, err);
+	else
+		send_reserve(op);
+}
+
+static void send_map(struct lt_op *op)
+{
+	struct lt_striped *s = op->task.file->striped;
+
+	op->args.volume_map.fh = (volume_fh){ s->fh.len, s->fh.data };
+	lt_op_call_volume(op, VOLUMEPROC_MAP, take_map);
+}
+
+static void take_layout(struct lt_op *op, int err)
+{
+	struct lt_striped *s = op->task.file->striped;
+	const VOLLAYOUTresok *ok = &op->res.volume_layout.VOLLAYOUTres_u.resok;
+	bool is_newer = !err && ok->map > s->v->map;
+	const char *why;
+
+	if (!err) {
+		err = lt_striped_take(s, true, ok, op->call.sent_ns, &why);
+		if (err == -EAGAIN)
+			err = -ESTALE;
+		if (err)
+			lt_task_explain(&op->task, err, "LAYOUT", "%s", why);
+	}
+	lt_op_free_results(op);
+	if (err)
+		end(op, err);
+	else if (is_newer)
+		send_map(op);
+	else
+		send_reserve(op);
+}
+
+static void send_layout(struct lt_op *op)
+{
+	op->args.volume_layout = lt_striped_ask(op->task.file->striped, LT_STRIPED_PROVE);
+	lt_op_call_volume(op, VOLUMEPROC_LAYOUT, take_layout);
+}
+
+static void reserve_start(struct lt_op *op, int err)
+{
+	struct leat_file *f = op->task.file;
+
+	(void)err; /* a first step */
+	lt_file_hold(f);
+	if (lt_striped_open(f))
+		end(op, -ENOMEM);
+	else if (lt_striped_may(f->striped, LT_STRIPED_PROVE, lt_handle_now(f->m)))
+		send_reserve(op);
+	else
+		send_layout(op);
+}
+
+int lt_striped_reserve(struct leat_file *f, uint64_t bytes, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = f->is_dir ? -EISDIR : !lt_file_can_write(f) ? -EBADF : bytes > INT64_MAX ? -EFBIG : 0;
+
+	if (rc)
+		return lt_task_refuse(cb, rc);
+	rc = lt_file_op(f, "append", cb, &op);
+	if (rc)
+		return rc;
+	op->range_end = bytes;
+	return lt_op_submit(op, reserve_start);
+}
