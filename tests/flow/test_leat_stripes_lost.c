@@ -336,10 +336,13 @@ static void umount_while_away(void **state)
 /* The paths of local sockets come from the manager: none is used that another user could replace. */
 static void sockets_of_others(void **state)
 {
-	struct leat_file *f = make_file("socket"), *h;
-	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f, *h;
+	struct leat *other;
 
 	(void)state;
+	leat_flow_skip_rdma("of local sockets");
+	f = make_file("socket");
+	other = volume_rig_mount(NULL);
 	h = open_file(other, "socket", O_RDONLY);
 	assert_int_equal(chmod(volume_rig.dir.path, 0777), 0);
 	assert_int_equal(read_unit(h, 0), -EIO);

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "leat.h"
+#include "leat_flow.h"
 #include "leat_volume.h"
 #include "volume_pending.h"
 #include "volume_rig.h"
@@ -306,9 +307,11 @@ static void change_names_at(const char *name, struct leat *other, const char *fr
 /* A name gets another file between the lookup and the removal: the objects of the file that is removed are removed. */
 static void names_change_meanwhile(void **state)
 {
-	struct leat *other = volume_rig_mount(NULL);
+	struct leat *other;
 
 	(void)state;
+	leat_flow_skip_rdma("another client's calls come from a thread of the server, which may not use the device");
+	other = volume_rig_mount(NULL);
 	write_file("keep");
 	/* the file is replaced */
 	write_file("f");

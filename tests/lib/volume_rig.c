@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "conf.h"
+#include "leat_flow.h"
 #include "server.h"
 #include "volume_rig.h"
 
@@ -66,6 +67,32 @@ static struct conf *make_conf(const char *listen)
 	return conf;
 }
 
+static char manager_url[200];
+
+/* Where servers listen that have no address yet; "": at local sockets */
+static const char *network(void)
+{
+	static char url[100];
+
+	url[0] = '\0';
+	if (leat_flow_rdma())
+		(void)snprintf(url, sizeof(url), "rdma://%.80s:0", leat_flow_rdma());
+	else if (volume_rig.tcp)
+		strcpy(url, "tcp://127.0.0.1:0");
+	return url;
+}
+
+static const char *clients(void)
+{
+	static char text[120];
+
+	if (!network()[0])
+		return "";
+	(void)snprintf(text, sizeof(text), ",clients=127.0.0.1%s%.80s,insecure", leat_flow_rdma() ? ",clients=" : "",
+		       leat_flow_rdma() ? leat_flow_rdma() : "");
+	return text;
+}
+
 /* The address at which a server listens, with the port that it was given. */
 static void print_url(const struct server *s, char *buf, size_t cap)
 {
@@ -81,13 +108,13 @@ void volume_rig_start_server(unsigned i)
 
 	if (r->server_url[i][0])
 		strcpy(url, r->server_url[i]);
-	else if (r->tcp)
-		strcpy(url, "tcp://127.0.0.1:0");
+	else if (network()[0])
+		strcpy(url, network());
 	else
 		(void)snprintf(url, sizeof(url), "local://%.100s/sock%u.%u", r->dir.path, i + 1, addresses++);
 	conf = make_conf(url);
 	(void)snprintf(text, sizeof(text), "v=%.100s/s%u,key=%.100s/key,id=%u%s", r->dir.path, i + 1, r->dir.path, i + 1,
-		       r->tcp ? ",clients=127.0.0.1,insecure" : "");
+		       clients());
 	if (stripes_conf_parse(text, &conf->stripes[conf->nstripes++], why, sizeof(why)))
 		fail_msg("%s: %s", text, why);
 	start(conf, &r->server[i]);
@@ -119,14 +146,14 @@ static struct conf *manager_conf(void)
 	char text[512], why[256], addr[200];
 	struct conf *conf;
 
-	if (r->tcp)
-		(void)snprintf(addr, sizeof(addr), "tcp://127.0.0.1:0");
+	if (network()[0])
+		(void)snprintf(addr, sizeof(addr), "%s", manager_url[0] ? manager_url : network());
 	else
 		(void)snprintf(addr, sizeof(addr), "local://%.100s/sock", r->dir.path);
 	conf = make_conf(addr);
 	conf->state_dir = strdup(tmp_dir_path(&r->dir, "state"));
 	(void)snprintf(text, sizeof(text), "v=%.100s/m,key=%.100s/key,map=%.100s/map,no_root_squash%s%s%.100s", r->dir.path, r->dir.path, r->dir.path,
-		       r->tcp ? ",clients=127.0.0.1,insecure" : "", r->volume ? "," : "", r->volume ? r->volume : "");
+		       clients(), r->volume ? "," : "", r->volume ? r->volume : "");
 	if (volume_conf_parse(text, &conf->exports[conf->nexports++], why, sizeof(why)))
 		fail_msg("%s: %s", text, why);
 	return conf;
@@ -141,11 +168,10 @@ void volume_rig_end_manager(void)
 void volume_rig_start_manager(void)
 {
 	struct volume_rig *r = &volume_rig;
-	char addr[200];
 
 	start(manager_conf(), &r->manager);
-	print_url(r->manager, addr, sizeof(addr));
-	(void)snprintf(r->url, sizeof(r->url), "%.180s/v", addr);
+	print_url(r->manager, manager_url, sizeof(manager_url));
+	(void)snprintf(r->url, sizeof(r->url), "%.180s/v", manager_url);
 }
 
 void volume_rig_new_map(void)
@@ -166,6 +192,7 @@ void volume_rig_start(bool tcp, const char *volume)
 	char name[8];
 
 	memset(r, 0, sizeof(*r));
+	manager_url[0] = '\0';
 	r->tcp = tcp;
 	r->volume = volume;
 	log_state.level = LOG_LEVEL_ERR;

@@ -3,6 +3,7 @@
  *
  * volume_rig.h - a striped volume in this process: its manager, four stripe servers, and mounts of it
  *
+ * LEAT_FLOW_RDMA (leat_flow.h): all servers listen at that host instead.
  * Include it behind <cmocka.h>. The program that uses it says LOG_DEFINE("name") itself. One volume at a time. Servers
  * have ids 1 to 4 and keep their stripes in DIR/s1 to s4.
  */
