@@ -181,7 +181,8 @@ int leat_block_take_over(struct leat_block *b, const char *holder);
  * @iov: @cnt parts of memory, any number; the sum of their lengths is a multiple of the block size
  * @flags: 0 or LEAT_BLOCK_FUA
  *
- * Parts of 4 KiB and more are transferred directly. Smaller parts of a longer transfer are copied by the library.
+ * Parts of 4 KiB and more are transferred directly. Smaller parts of a longer transfer are copied by the library,
+ * in buffers of 256 KiB for each call: a session uses up to 16 MiB for them, further calls wait, and it keeps 4 MiB.
  *
  * Return: the length; -EINVAL, -ENOSPC: see "Ranges"; -EROFS; -EIO: see "Flushing", or an error of the disk; -ESTALE:
  * see "Holders"; -ENXIO: the volume is no longer served; -EBADF: not attached; -ENOMEM.

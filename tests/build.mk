@@ -54,6 +54,7 @@ LDFLAGS_test_block_server_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_nomem := -Wl,$(NOMEM),--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_node_nomem := -Wl,$(NOMEM)
 LDFLAGS_test_leat_stripes_nomem := -Wl,$(NOMEM)
+LDFLAGS_test_leat_block_life := -Wl,--wrap=rpcrdma_mem_alloc,--wrap=rpcrdma_mem_free
 LDFLAGS_test_block_nomem := -Wl,$(NOMEM)
 LDFLAGS_test_clnt_lookup := -Wl,--wrap=getaddrinfo,--wrap=pthread_create,--wrap=connect,--wrap=getsockopt
 LDFLAGS_test_srv_probe := -Wl,--wrap=rr_ep_post,--wrap=rr_ep_disconnect,--wrap=rr_srv_credit_tick

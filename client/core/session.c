@@ -24,6 +24,7 @@
 #include <sys/mman.h>
 
 #include "lt_bulk.h"
+#include "lt_stage.h"
 #include "rpcrdma_lab.h"
 #include "session.h"
 #include "sync.h"
@@ -85,6 +86,8 @@ int lt_session_create(const struct lt_url *conf, const struct leat_opts *opts, s
 	lt_opts_init(&s->opts, opts);
 	s->opts.capture = NULL; /* the caller's */
 	list_init(&s->servers);
+	list_init(&s->stages.waiting);
+	s->stages.max = (uint64_t)LT_STAGES_MAX * LT_STAGE_BYTES;
 	atomic_init(&s->has_service, false);
 	rc = -pthread_mutex_init(&s->lock, NULL);
 	if (rc) {

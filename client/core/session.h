@@ -23,6 +23,14 @@ struct lt_bulk;
 struct lt_subreq;
 struct lt_stage;
 
+/* Bytes in flight of several operations together. An operation that finds them used up waits in turn (lt_bulk.c).
+ * Owner's thread only. */
+struct lt_budget {
+	uint64_t max, used;
+	struct list waiting;               /* struct lt_bulk */
+	uint64_t replies;                  /* of a server: so far */
+};
+
 struct leat_session {
 	/* set by lt_session_create(), constant afterwards */
 	struct leat_opts opts;             /* of mounts without options of their own */
@@ -44,6 +52,7 @@ struct leat_session {
 	struct lt_subreq *free_subreqs;
 	struct lt_stage *free_stages;
 	unsigned free_stages_count;
+	struct lt_budget stages;           /* memory of staging buffers in use (split/lt_stage.h) */
 
 	/* the service thread */
 	atomic_bool has_service;           /* changed only by start and stop, which the caller must not run

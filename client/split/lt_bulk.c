@@ -273,7 +273,7 @@ static bool fits(struct lt_bulk *b, struct lt_budget *g, uint64_t bytes)
 
 static bool fits_budget(struct lt_bulk *b)
 {
-	return fits(b, b->budget, MIN(b->end - b->next, (uint64_t)b->unit));
+	return fits(b, b->budget, unlikely(b->staged) ? LT_STAGE_BYTES : MIN(b->end - b->next, (uint64_t)b->unit));
 }
 
 static void stop_waiting(struct lt_bulk *b)
@@ -286,7 +286,7 @@ static void hold_budget(struct lt_bulk *b, struct lt_subreq *p)
 {
 	if (likely(!b->budget))
 		return;
-	p->held = p->len;
+	p->held = unlikely(b->staged) ? LT_STAGE_BYTES : p->len;
 	b->budget->used += p->held;
 	if (p->share)
 		p->share->used += p->held;
@@ -503,6 +503,8 @@ void lt_bulk_submit(struct lt_bulk *b)
 	b->window = b->budget ? WINDOW_MAX : m->url.credits * m->server->clnts;
 	b->has_first = true;
 	b->staged = b->ops->stages && lt_stage_wants(b->iov, b->iov_cnt);
+	if (unlikely(b->staged))
+		b->budget = &m->session->stages;
 	b->changed = b->is_waiting = false;
 	b->waited.at = NULL;
 	b->phase = 0;

@@ -18,11 +18,11 @@
 #include "call.h"
 #include "leat.h"
 #include "nfs3.h"
+#include "session.h"
 #include "task.h"
 
 #define LT_BULK_PARTS_MAX 64 /* iovecs of one call */
 
-struct leat_session;
 struct lt_bulk;
 struct lt_stage;
 
@@ -76,13 +76,6 @@ struct lt_subreq {
 	} res;
 };
 
-/* Bytes in flight of several operations together. An operation that finds them used up waits in turn. */
-struct lt_budget {
-	uint64_t max, used;
-	struct list waiting;        /* struct lt_bulk */
-	uint64_t replies;           /* of a server: so far */
-};
-
 /* All functions run on the owner's thread. */
 struct lt_bulk_ops {
 	int parts;                 /* maximum iovecs of one call, at most LT_BULK_PARTS_MAX */
@@ -119,7 +112,7 @@ struct lt_bulk {
 	uint32_t unit;             /* maximum bytes of a call; calls end at multiples of it */
 	uint32_t grain;            /* ... and at multiples of this, however their memory is divided; 1: none */
 	uint64_t off, size;        /* as requested */
-	struct lt_budget *budget;  /* NULL: credits limit what is in flight */
+	struct lt_budget *budget;  /* NULL: credits limit what is in flight. lt_stage.h: that of staging buffers, too */
 
 	/* private to lt_bulk.c and the ops */
 	struct lt_bulk *next_free;

@@ -5,7 +5,8 @@
  *
  * Operation:  lt_bulk.c assigns memory to a subrequest with lt_stage_take() instead of its own function if
  *             lt_stage_wants() says so.
- * Memory:     Staging buffers are registered once, as those of leat_buf_alloc(). The session keeps up to POOLED_MAX.
+ * Memory:     Staging buffers are registered once, as those of leat_buf_alloc(). A session has LT_STAGES_MAX at most, whose
+ *             memory is the budget of such operations (session->stages), and keeps up to POOLED_MAX.
  * Threads:    The owner's.
  * Errors:     None.
  */

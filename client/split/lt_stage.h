@@ -14,6 +14,7 @@
 
 #define LT_STAGE_PART 4096u           /* smaller parts are copied */
 #define LT_STAGE_BYTES (256u << 10)   /* at most so much of a call */
+#define LT_STAGES_MAX 64u             /* of a session: calls beyond that wait (session->stages) */
 
 struct lt_stage {
 	struct lt_stage *next; /* in session->free_stages */

@@ -385,7 +385,8 @@ static int parse_holder(char *line, int fields, struct block_volume *v)
 	    !parse_number(f[3], 16, &a->instance) || !parse_number(f[4], 10, &a->since) ||
 	    !parse_number(f[5], 10, &rdonly) || rdonly > 1 || !copy_text(a->name, sizeof(a->name), f[6]) ||
 	    !copy_text(a->app, sizeof(a->app), f[7]) || !copy_text(a->peer, sizeof(a->peer), f[8]) ||
-	    (fields == LINE_FIELDS && !parse_client(f + LINE_FIELDS_1, &a->client)) || !block_conf_name_ok(a->name) || block_find(v, a->name) || block_find_number(v, a->number) ||
+	    (fields == LINE_FIELDS && !parse_client(f + LINE_FIELDS_1, &a->client)) ||
+	    !block_conf_name_ok(a->name) || block_find(v, a->name) || block_find_number(v, a->number) ||
 	    a->generation > v->generations || !a->number || a->number > v->numbers) {
 		free(a);
 		return -EINVAL;

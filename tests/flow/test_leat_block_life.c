@@ -88,6 +88,90 @@ static void cancelled(void **state)
 	assert_int_equal(read.fn + read.free + write.fn + write.free, 4);
 }
 
+/* ---- small parts ---- */
+
+#define STAGE (256u << 10)
+#define MANY 200u
+
+static struct {
+	void *mem[MANY];
+	unsigned n, most; /* staging buffers */
+} stages;
+
+int __real_rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret);
+int __wrap_rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret);
+void __real_rpcrdma_mem_free(struct rpcrdma_domain *d, void *mem);
+void __wrap_rpcrdma_mem_free(struct rpcrdma_domain *d, void *mem);
+
+int __wrap_rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
+{
+	int err = __real_rpcrdma_mem_alloc(d, bytes, ret);
+
+	if (!err && bytes == STAGE) {
+		assert_true(stages.n < MANY);
+		stages.mem[stages.n++] = *ret;
+		stages.most = MAX(stages.most, stages.n);
+	}
+	return err;
+}
+
+void __wrap_rpcrdma_mem_free(struct rpcrdma_domain *d, void *mem)
+{
+	for (unsigned i = 0; i < stages.n; i++) {
+		if (stages.mem[i] == mem)
+			stages.mem[i--] = stages.mem[--stages.n];
+	}
+	__real_rpcrdma_mem_free(d, mem);
+}
+
+static struct many {
+	struct count done[MANY];
+	uint8_t buf[MANY][512];
+} many;
+
+static void write_many(struct leat_block *b, uint8_t first)
+{
+	memset(&many, 0, sizeof(many));
+	for (unsigned i = 0; i < MANY; i++) {
+		struct iovec iov[2] = { { many.buf[i], 200 }, { many.buf[i] + 200, 312 } };
+
+		memset(many.buf[i], first + (int)i, 512);
+		assert_int_equal(leat_aio_block_pwritev(b, iov, 2, i * 512u, 0,
+							(struct leat_cb){ count_fn, &many.done[i], count_free }), 0);
+	}
+}
+
+/* Calls that copy small parts have memory for 64 of them, and others wait for it. */
+static void small_parts_are_bounded(void **state)
+{
+	struct leat_block *b = attach(rig.local_url, NULL, 0);
+	unsigned good = 0;
+
+	(void)state;
+	stages.n = stages.most = 0;
+	write_many(b, 1);
+	for (unsigned i = 0; i < MANY; i++) {
+		run_until_done(b, &many.done[i]);
+		assert_int_equal(many.done[i].result, 512);
+		assert_int_equal(disk()[i * 512u + 511], (uint8_t)(i + 1));
+	}
+	assert_in_range(stages.most, 2, 64);
+	assert_in_range(stages.n, 1, 16); /* kept */
+	/* those that wait end at once when they are cancelled, and the others go on */
+	write_many(b, 2);
+	for (unsigned i = MANY / 2; i < MANY; i++)
+		(void)leat_cancel(leat_block_handle(b), &many.done[i]);
+	for (unsigned i = 0; i < MANY; i++) {
+		run_until_done(b, &many.done[i]);
+		good += many.done[i].result == 512;
+		assert_true(many.done[i].result == 512 || (i >= MANY / 2 && many.done[i].result < 0));
+	}
+	assert_in_range(good, MANY / 2, MANY);
+	assert_in_range(stages.most, 2, 64);
+	detach(b);
+	assert_int_equal(stages.n, 0);
+}
+
 static void interrupted(void **state)
 {
 	struct leat_block *b = attach(rig.local_url, NULL, 0);
@@ -307,7 +391,7 @@ static void forked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(put_off), TEST(info_is_put_off), TEST(cancelled), TEST(interrupted), TEST(detach_in_time),
+		TEST(put_off), TEST(info_is_put_off), TEST(cancelled), TEST(small_parts_are_bounded), TEST(interrupted), TEST(detach_in_time),
 		TEST(gives_up), TEST(fenced), TEST(take_over_by_hand), TEST(taken_meanwhile), TEST(one_session),
 		TEST(service_thread), TEST(in_a_callback), TEST(forked),
 	};
