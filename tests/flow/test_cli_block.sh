@@ -30,6 +30,14 @@ sparse() { # FILE KIB: it takes no more space than that
 	[ "$(blocks "$1")" -le "$2" ] || fail "$1 takes $(blocks "$1") KiB, more than $2"
 	checks=$((checks + 1))
 }
+no_leatd() { # PATTERN ARGUMENT...: leatd does not start, and says why
+	pattern=$1 rc=0
+	shift
+	timeout 60 "$LEATD" "$@" 2>"$work/err" || rc=$?
+	[ "$rc" -eq 1 ] || fail "leatd $* -> $rc: $(cat "$work/err")"
+	grep -q "$pattern" "$work/err" || fail "no '$pattern' in: $(cat "$work/err")"
+	checks=$((checks + 1))
+}
 
 # Data, a hole, data: 10 MiB and 3 bytes
 truncate -s 10M "$work/src"
@@ -183,8 +191,20 @@ if truncate -s 10M "$work/disk" && device=$(PATH=$PATH:/sbin:/usr/sbin losetup -
 	ok "$LEAT" block cp "$local/block/blank" "$device" --overwrite
 	same 10485760 "$work/blank.img" "$device"
 	leatd=$pid
-	leatd_run "$LEATD" --block "disk=$device" --listen "local://$work/other"
+	leatd_run "$LEATD" --block "disk=$device" --block "more=$work/src" --listen "local://$work/other"
+	other=local://$work/other/block
 	bad 1 'open: Device or resource busy' "$LEAT" block cp "$local/block/blank" "$device" --overwrite
+	no_leatd 'in use by another process, or mounted' --block "again=$device" --listen "local://$work/third"
+	# the disk disappears under a holder: errors, and the other volume is served
+	"$LEAT" block bench randread "$other/disk" --bs 4K --seconds 60 >"$work/bench" 2>"$work/bench.err" &
+	bench=$!
+	until "$LEAT" block info "$other/disk" | grep -q '^holder '; do :; done
+	truncate -s 0 "$work/disk"
+	PATH=$PATH:/sbin:/usr/sbin losetup -c "$device"
+	wait "$bench" && fail 'reads of a disk that has disappeared succeed'
+	grep -qE 'READ.*(Input/output error|Invalid argument)' "$work/bench.err" || fail "said: $(cat "$work/bench.err")"
+	ok "$LEAT" block cp "$other/more" "$work/more"
+	same 10485760 "$work/src" "$work/more"
 	kill "$pid"
 	wait "$pid" || :
 	pid=$leatd
@@ -198,6 +218,9 @@ cmp -s "$work/before" "$work/small.img" && fail 'the benchmark has written nothi
 ok "$LEAT" block bench write "$local/block/small" --bs 64K --seconds 1 --overwrite --json
 has '"server_copied_per_byte":1\.0' # from the client's memory to the page cache
 ok "$LEAT" block bench null "$local/block/one" --seconds 1
+
+no_leatd 'neither a file nor a block device' --block "dir=$work" --listen "local://$work/third"
+no_leatd 'in use by another process, or mounted' --block "again=$work/one.img" --listen "local://$work/third"
 
 # a holder, and its end
 mkfifo "$work/hold"
