@@ -154,8 +154,8 @@ static void names(void **state)
 {
 	(void)state;
 	assert_string_equal(volume_status_name(VOLUME_OK), "VOLUME_OK");
-	assert_string_equal(volume_status_name(VOLUME_ERR_LATER), "VOLUME_ERR_LATER");
-	assert_string_equal(volume_status_name(VOLUME_ERR_LATER + 1), "?");
+	assert_string_equal(volume_status_name(VOLUME_ERR_EXIST), "VOLUME_ERR_EXIST");
+	assert_string_equal(volume_status_name(VOLUME_ERR_EXIST + 1), "?");
 }
 
 int main(void)
