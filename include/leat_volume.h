@@ -298,6 +298,32 @@ typedef int (*leat_volume_object_fn)(void *ctx, const unsigned char object[16], 
 int leat_volume_object_list(struct leat *m, const struct leat_volume_command *c, leat_volume_object_fn fn, void *ctx,
 			    uint64_t *newest);
 
+/* ---- layouts that are signed again ---------------------------------------------------------- */
+
+enum leat_volume_layout_state {
+	LEAT_VOLUME_LAYOUT_OLD_KEY, /* signed for its file, but not with the first key of the key file */
+	LEAT_VOLUME_LAYOUT_COPIED,  /* signed for another file, as behind a restore from a backup */
+	LEAT_VOLUME_LAYOUT_SHARED,  /* as COPIED, and another file has the same object */
+	LEAT_VOLUME_LAYOUT_DAMAGED, /* none of this volume */
+	LEAT_VOLUME_LAYOUT_MISSING, /* of a file that is not empty */
+	LEAT_VOLUME_LAYOUT_UNREAD,  /* it could not be read or written, or a directory could not: @err says why */
+};
+
+/* Takes what was found of the file @path, below the directory; files whose layout is valid are left out. @err: 0: it is signed
+ * again, or would be; else it stays as it is: -EKEYREJECTED, or -errno. Return: 0; another value ends the search */
+typedef int (*leat_volume_resign_fn)(void *ctx, const char *path, enum leat_volume_layout_state state, int err);
+
+/** leat_volume_resign - signs layouts again for the files that have them, with the first key
+ * @dir: the directory of the manager, which must not run
+ * @repair: false: nothing is changed
+ *
+ * The key no longer proves anything of a layout that was copied with its file. So users that may not read
+ * and write all files of the volume must not have been able to write in @dir. Layouts of two files with one object are not signed.
+ * Return: 0; -EBUSY: a manager runs; -ENOENT, -ENOTDIR: not the directory of a manager; -ENOMEM; -errno; what @fn returned.
+ */
+int leat_volume_resign(const char *dir, const struct leat_volume_key *key, bool repair, leat_volume_resign_fn fn, void *ctx,
+		       char *why, size_t why_bytes);
+
 /* ---- a check -------------------------------------------------------------------------------- */
 
 enum leat_volume_todo {

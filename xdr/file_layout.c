@@ -3,7 +3,7 @@
  *
  * file_layout.c - encodes and checks the layout of a striped file, and the defaults of a directory
  *
- * Operation: The signature is checked before anything of the layout is used, except its length, tag and volume.
+ * Operation: file_layout_decode() checks the signature before anything of the layout is used, except its length, tag and volume.
  * Memory:    The caller's.
  * Threads:   Any.
  * Errors:    -EBADMSG, -EKEYREJECTED.
@@ -60,22 +60,26 @@ static bool is_possible(const struct file_layout *l, uint32_t copies)
 	return true;
 }
 
-int file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode, const uint8_t *bytes,
-		       size_t n, struct file_layout *ret)
+/* Return: the bytes before the signature; 0: it is not a layout of this version and this volume */
+static size_t find_end(uint64_t volume, const uint8_t *bytes, size_t n)
 {
-	uint8_t body[FILE_LAYOUT_MAX + INODE_BYTES];
-	struct file_layout l;
-	size_t end = n - 8;
+	uint32_t width;
 
 	if (n < FILE_LAYOUT_HEAD + 8 || n > FILE_LAYOUT_MAX || memcmp(bytes, FILE_LAYOUT_TAG, 8) ||
 	    get_be64(bytes + 8) != volume)
+		return 0;
+	width = get_be32(bytes + 48);
+	return width <= LAYOUT_WIDTH_MAX && n - 8 == FILE_LAYOUT_HEAD + 4 * (size_t)width ? n - 8 : 0;
+}
+
+int file_layout_parse(uint64_t volume, const uint8_t *bytes, size_t n, struct file_layout *ret)
+{
+	struct file_layout l;
+
+	if (!find_end(volume, bytes, n))
 		return -EBADMSG;
+	memset(&l, 0, sizeof(l)); /* padding, too: callers compare */
 	l.at = (struct layout){ get_be32(bytes + 40), get_be32(bytes + 48) };
-	if (l.at.width > LAYOUT_WIDTH_MAX || end != FILE_LAYOUT_HEAD + 4 * (size_t)l.at.width)
-		return -EBADMSG;
-	memcpy(body, bytes, end);
-	if (!stripe_signed(keys, body, add_inode(body, end, inode), get_be64(bytes + end)))
-		return -EKEYREJECTED;
 	l.volume = volume;
 	memcpy(l.object, bytes + 16, STRIPE_OBJECT_BYTES);
 	l.epoch = get_be64(bytes + 32);
@@ -87,6 +91,20 @@ int file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const st
 		return -EBADMSG;
 	*ret = l;
 	return 0;
+}
+
+int file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode, const uint8_t *bytes,
+		       size_t n, struct file_layout *ret)
+{
+	uint8_t body[FILE_LAYOUT_MAX + INODE_BYTES];
+	size_t end = find_end(volume, bytes, n);
+
+	if (!end)
+		return -EBADMSG;
+	memcpy(body, bytes, end);
+	if (!stripe_signed(keys, body, add_inode(body, end, inode), get_be64(bytes + end)))
+		return -EKEYREJECTED;
+	return file_layout_parse(volume, bytes, n, ret);
 }
 
 void dir_defaults_encode(const struct dir_defaults *d, uint8_t ret[DIR_DEFAULTS_BYTES])

@@ -84,6 +84,10 @@ size_t file_layout_encode(const struct stripe_keys *keys, const struct inode_id 
 int must_check file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode,
 				  const uint8_t *bytes, size_t n, struct file_layout *ret);
 
+/** file_layout_parse - the same without the signature, which says nothing behind a restore from a backup
+ * Return: 0, -EBADMSG */
+int must_check file_layout_parse(uint64_t volume, const uint8_t *bytes, size_t n, struct file_layout *ret);
+
 /** dir_defaults_encode - encodes the defaults of a directory */
 void dir_defaults_encode(const struct dir_defaults *d, uint8_t ret[DIR_DEFAULTS_BYTES]);
 

@@ -26,6 +26,7 @@
 
 #include "base/siphash.h"
 #include "export.h"
+#include "inode_id.h"
 #include "vfs_int.h"
 #include "volume_pending.h"
 
@@ -144,27 +145,6 @@ int volume_attribute_add(const struct volume_file *f, void *bytes, size_t n)
 
 /* ---- layouts -------------------------------------------------------------------------------- */
 
-/* File systems without handles have no generation: then a later file of the same number is taken for the first one. Another
- * failure must not look so, since a layout that was signed then would not be valid later. */
-static int find_inode(const struct volume_file *f, struct inode_id *ret)
-{
-	static const struct siphash_key no_secret;
-	union {
-		struct file_handle h;
-		uint8_t room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
-	} kh;
-	int mount_id;
-
-	memset(&kh, 0, sizeof(kh));
-	kh.h.handle_bytes = MAX_HANDLE_SZ;
-	*ret = (struct inode_id){ .ino = f->ino };
-	if (!name_to_handle_at(f->fd, "", &kh.h, &mount_id, AT_EMPTY_PATH))
-		ret->generation = siphash(&no_secret, kh.h.f_handle, MIN(kh.h.handle_bytes, (unsigned)MAX_HANDLE_SZ));
-	else if (errno != EOPNOTSUPP)
-		return -errno;
-	return 0;
-}
-
 /* Fills in unit, width and servers, beginning at the next server. Return: 0; -ENOSPC: no server takes new files */
 static int choose_servers(struct volume_manager *m, const struct dir_defaults *d, struct file_layout *l)
 {
@@ -185,7 +165,7 @@ int volume_layout_add(const struct volume_file *f, const struct dir_defaults *d)
 	struct file_layout l = { .volume = f->m->dir->volume, .epoch = 1 };
 	uint8_t bytes[FILE_LAYOUT_MAX];
 	struct inode_id inode;
-	int err = find_inode(f, &inode);
+	int err = inode_id_find(f->fd, f->ino, &inode);
 
 	if (!err)
 		err = choose_servers(f->m, d, &l);
@@ -215,7 +195,7 @@ static int read_layout(const struct volume_file *f, struct file_layout *ret)
 	uint8_t bytes[FILE_LAYOUT_MAX];
 	ssize_t n = as_owner(f, get_bytes, bytes, sizeof(bytes));
 	struct inode_id inode;
-	int err = n < 0 ? (int)n : find_inode(f, &inode);
+	int err = n < 0 ? (int)n : inode_id_find(f->fd, f->ino, &inode);
 
 	if (!err)
 		err = file_layout_decode(&m->keys, m->dir->volume, &inode, bytes, (size_t)n, ret);
@@ -233,7 +213,7 @@ int volume_layout_put(const struct volume_file *f, const struct file_layout *l)
 {
 	uint8_t bytes[FILE_LAYOUT_MAX];
 	struct inode_id inode;
-	int err = find_inode(f, &inode);
+	int err = inode_id_find(f->fd, f->ino, &inode);
 
 	if (!err)
 		err = (int)as_owner(f, replace_bytes, bytes, file_layout_encode(&f->m->keys, &inode, l, bytes));

@@ -115,6 +115,8 @@ static void redirect(int fd, int to)
 	assert_true(dup2(to, fd) == fd);
 }
 
+static char what[300]; /* the directory that is checked; "": the volume */
+
 /* In this process, so that a test can step in. Return: exit status */
 static int try(const char *options)
 {
@@ -124,7 +126,7 @@ static int try(const char *options)
 	ssize_t n;
 
 	assert_true(said >= 0 && old_out >= 0 && old_err >= 0);
-	(void)snprintf(text, sizeof(text), "--key %s/key %s %s", volume_rig.dir.path, options, volume_rig.url);
+	(void)snprintf(text, sizeof(text), "--key %s/key %s %s", volume_rig.dir.path, options, *what ? what : volume_rig.url);
 	for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
 	(void)fflush(stdout);
@@ -779,6 +781,139 @@ static void refused(void **state)
 	says("name the volume");
 }
 
+/* ---- layouts that are signed again ----------------------------------------------------------- */
+
+static void run_resign(int status, const char *options)
+{
+	char text[100];
+
+	(void)snprintf(text, sizeof(text), "--resign %s", options);
+	(void)snprintf(what, sizeof(what), "%s/m", volume_rig.dir.path);
+	run(status, text);
+	*what = '\0';
+}
+
+/* As a restore from a backup: another inode, with the same attribute. */
+static void copy_file_to(const char *from, const char *to)
+{
+	char path[300];
+	uint8_t bytes[2000];
+	struct stat st;
+	ssize_t n;
+	int fd;
+
+	strcpy(path, file_path(from));
+	assert_int_equal(stat(path, &st), 0);
+	n = getxattr(path, attribute_of(path), bytes, sizeof(bytes));
+	assert_true(n > 0);
+	fd = open(file_path(to), O_WRONLY | O_CREAT | O_EXCL, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(fsetxattr(fd, attribute_of(path), bytes, (size_t)n, 0), 0);
+	assert_int_equal(ftruncate(fd, st.st_size), 0);
+	close(fd);
+}
+
+static void restore_file(const char *name)
+{
+	char temp[300];
+
+	copy_file_to(name, "restored");
+	strcpy(temp, file_path("restored"));
+	assert_int_equal(rename(temp, file_path(name)), 0);
+}
+
+static void end_manager(void)
+{
+	leat_umount(m);
+	volume_rig_end_manager();
+}
+
+static void start_manager(void)
+{
+	volume_rig_start_manager();
+	m = volume_rig_mount(NULL);
+}
+
+static void check_data(const char *name)
+{
+	static uint8_t mem[BYTES];
+	struct leat_file *f = open_file(name, O_RDONLY);
+
+	assert_int_equal(leat_pread(f, mem, BYTES, 0), BYTES);
+	assert_memory_equal(mem, data, BYTES);
+	assert_int_equal(leat_close(f), 0);
+}
+
+static void resigns(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	make_files();
+	run_resign(INCOMPLETE, ""); /* the manager runs */
+	says("a leatd manages it");
+	end_manager();
+	run_resign(CLEAN, "--repair");
+	says("0 layouts are not valid with the first key, 0 signed again\n");
+	restore_file("d/a");
+	copy_file_to("c", "copy"); /* c has two names, and its layout is valid */
+	copy_file_to("d/e/b", "twin");
+	restore_file("d/e/b"); /* now neither is valid */
+	assert_int_equal(setxattr(file_path("sparse"), attribute_of(file_path("")), "damage", 6, 0), 0);
+	assert_int_equal(removexattr(file_path("empty"), attribute_of(file_path(""))), 0);
+	before = digest_of_all();
+	run_resign(FAULTS, "");
+	says("files/d/a: its layout is signed for another file\n");
+	says("files/copy: its layout is signed for another file, and another file has the same object; not signed\n");
+	says("files/twin: its layout is signed for another file, and another");
+	says("files/d/e/b: its layout is signed for another file, and another");
+	says("files/sparse: its layout is damaged, or of another volume; not signed\n");
+	says_not("files/c:");
+	says_not("files/empty");
+	says("\n5 layouts are not valid");
+	assert_true(digest_of_all() == before);
+	run_resign(FAULTS, "--repair");
+	says("files/d/a: its layout is signed for another file; signed again\n");
+	says(", 1 signed again\n");
+	assert_int_equal(unlink(file_path("twin")), 0);
+	assert_int_equal(unlink(file_path("copy")), 0);
+	assert_int_equal(unlink(file_path("sparse")), 0);
+	run_resign(REPAIRED, "--repair");
+	says("files/d/e/b: its layout is signed for another file; signed again\n");
+	run_resign(CLEAN, "");
+	start_manager();
+	check_data("/d/a");
+	check_data("/d/e/b");
+	run(CLEAN, "");
+}
+
+/* With the layouts signed again, the old key can be removed everywhere. */
+static void removes_old_keys(void **state)
+{
+	char new_key[200];
+
+	(void)state;
+	write_file("/a");
+	end_manager();
+	(void)snprintf(new_key, sizeof(new_key), "volume = %016llx\nkey = ff112233445566778899aabbccddeeff\n", (unsigned long long)KEY_ID);
+	strcat(new_key, "key = 00112233445566778899aabbccddeeff\n");
+	tmp_dir_write(&volume_rig.dir, "key", new_key);
+	run_resign(FAULTS, "");
+	says("files/a: its layout is signed with an old key\n");
+	run_resign(REPAIRED, "--repair");
+	*strstr(new_key, "key = 00") = '\0';
+	tmp_dir_write(&volume_rig.dir, "key", new_key);
+	for (unsigned i = 0; i < 4; i++)
+		restart(i);
+	start_manager();
+	check_data("/a");
+	tmp_dir_mkdir(&volume_rig.dir, "other");
+	(void)snprintf(what, sizeof(what), "%s/other", volume_rig.dir.path);
+	run(INCOMPLETE, "--resign");
+	says("it is not the directory of a manager");
+	*what = '\0';
+}
+
 /* ---- in use ---------------------------------------------------------------------------------- */
 
 static struct {
@@ -880,6 +1015,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(many_intents, setup, teardown),
 		cmocka_unit_test_setup_teardown(counts_moves, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(resigns, setup, teardown),
+		cmocka_unit_test_setup_teardown(removes_old_keys, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_use, setup, teardown),
 	};
 

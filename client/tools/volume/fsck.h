@@ -19,6 +19,8 @@
 
 #define FSCK_OBJECT_BYTES 16u
 
+enum fsck_exit { FSCK_FAULTS = 3, FSCK_REPAIRED = 4 };
+
 enum fsck_flag {
 	FSCK_REMOVED = 1u << 0, /* a tombstone */
 	FSCK_FOUND = 1u << 1,   /* a file has it */
@@ -45,7 +47,7 @@ struct fsck_server {
 
 struct fsck {
 	char *key_file;
-	bool repair;
+	bool repair, resign;
 	struct tool_target t; /* the manager */
 	struct leat_volume_key *key;
 	struct leat_volume_map *map;
@@ -71,6 +73,9 @@ void fsck_outcome(struct fsck *f, int rc, struct leat *m);
 
 /** fsck_incomplete - prints what could not be looked at, and why */
 void fsck_incomplete(struct fsck *f, const char *what, const char *why);
+
+/** fsck_resign - leat volume fsck --resign; Return: exit status */
+int fsck_resign(const char *dir, const struct leat_volume_key *key, bool repair);
 
 /* ---- fsck_objects.c ---- */
 

@@ -17,8 +17,6 @@
 #include "fsck.h"
 #include "volume_cmd.h"
 
-enum { EXIT_FAULTS = 3, EXIT_REPAIRED = 4 };
-
 void fsck_fault(struct fsck *f, const char *what, const char *format, ...)
 {
 	va_list ap;
@@ -68,8 +66,8 @@ static int summarize(const struct fsck *f)
 		printf(", %" PRIu64 " repaired", f->repaired);
 	printf("%s\n", f->incomplete ? "; the check is incomplete" : "");
 	if (f->faults > f->repaired)
-		return EXIT_FAULTS;
-	return f->incomplete ? TOOL_FAILED : f->faults ? EXIT_REPAIRED : TOOL_OK;
+		return FSCK_FAULTS;
+	return f->incomplete ? TOOL_FAILED : f->faults ? FSCK_REPAIRED : TOOL_OK;
 }
 
 static int check_volume(struct fsck *f)
@@ -91,22 +89,25 @@ static int check_volume(struct fsck *f)
 	return rc ? rc : summarize(f);
 }
 
-static int attach(struct fsck *f, const char *url)
+static int check_url(struct fsck *f, const char *url)
+{
+	if (tool_attach_with(url, TOOL_IMPATIENT, &f->t))
+		return TOOL_FAILED;
+	if (!strcmp(f->t.path, "/"))
+		return check_volume(f);
+	log_err("%s: name the volume: all of it is checked", url);
+	return TOOL_FAILED;
+}
+
+static int check_with_key(struct fsck *f, const char *what)
 {
 	char why[VOLUME_WHY_BYTES] = "";
-	int rc;
 
 	if (leat_volume_key_read(f->key_file, &f->key, why, sizeof(why))) {
 		log_err("%s", why);
 		return TOOL_FAILED;
 	}
-	rc = tool_attach_with(url, TOOL_IMPATIENT, &f->t);
-	if (rc)
-		return TOOL_FAILED;
-	if (!strcmp(f->t.path, "/"))
-		return TOOL_OK;
-	log_err("%s: name the volume: all of it is checked", url);
-	return TOOL_FAILED;
+	return f->resign ? fsck_resign(what, f->key, f->repair) : check_url(f, what);
 }
 
 static int fsck_run(const struct tool_cmd *self, int argc, char **argv)
@@ -114,13 +115,10 @@ static int fsck_run(const struct tool_cmd *self, int argc, char **argv)
 	struct fsck f = { 0 };
 	int rc = tool_options(self, argc, argv, &f);
 
-	if (rc < 0 || argc - optind != 1 || !f.key_file) {
+	if (rc < 0 || argc - optind != 1 || !f.key_file)
 		rc = tool_usage(self);
-	} else {
-		rc = attach(&f, argv[optind]);
-		if (!rc)
-			rc = check_volume(&f);
-	}
+	else
+		rc = check_with_key(&f, argv[optind]);
 	fsck_objects_free(&f);
 	leat_volume_map_free(f.map);
 	tool_detach(&f.t);
@@ -131,10 +129,11 @@ static int fsck_run(const struct tool_cmd *self, int argc, char **argv)
 
 static const struct opt fsck_opts[] = {
 	TOOL_FLAG(0, "repair", struct fsck, repair, "repairs what can be repaired without destroying anything"),
+	TOOL_FLAG(0, "resign", struct fsck, resign, "signs layouts again, in the directory DIR of a manager that does not run"),
 	{ "key", "FILE", NULL, "the key of the volume", NULL, OPT_TEXT, 0, OPT_AT(struct fsck, key_file) },
 };
 
 const struct tool_cmd cmd_volume_fsck = {
-	"volume fsck", "--key FILE [--repair] URL", "checks a volume while it is in use", fsck_run, fsck_opts, ARRAY_SIZE(fsck_opts),
+	"volume fsck", "--key FILE [--repair] {URL | --resign DIR}", "checks a volume while it is in use", fsck_run, fsck_opts, ARRAY_SIZE(fsck_opts),
 	.mixed = true, .also = &cmd_volume_assemble,
 };

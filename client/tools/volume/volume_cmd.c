@@ -148,7 +148,7 @@ const struct tool_cmd cmd_volume = {
 	"       leat volume add-server --map FILE URL\n"
 	"       leat volume set-url --map FILE SERVER URL\n"
 	"       leat volume set-state --map FILE SERVER full|out\n"
-	"       leat volume fsck --key FILE [--repair] URL\n"
+	"       leat volume fsck --key FILE [--repair] {URL | --resign DIR}\n"
 	"       leat volume assemble --to FILE URL DIR...",
 	"striped volumes: create, ask the stripe servers, show where files lie, change the map",
 	.run = volume_run,
