@@ -7,6 +7,7 @@
  *	term				the newest term of a manager that was obeyed, decimal; without it 0
  *	objects/XX/OBJECT.STRIPE	an object: 32 hexadecimal digits, XX are the first two, and the number of its stripe;
  *					XX is made with its first object
+ *	lost+found/OBJECT.STRIPE	an object that was set aside (stripe_aside.c)
  *
  * The file of an object has its bytes as they are, and its record as an extended attribute (stripe_record.h).
  *

@@ -76,6 +76,7 @@ static int teardown(void **state)
 /* ---- between the steps of the command -------------------------------------------------------- */
 
 static void (*before_stat)(void), (*after_stat)(void), (*before_layout)(const char *path); /* called once */
+static const char *unreadable; /* LAYOUT of this path is refused */
 
 int __real_leat_volume_object_stat(struct leat *server, const struct leat_volume_command *c, struct leat_volume_object *ret,
 				   uint64_t *newest);
@@ -105,6 +106,8 @@ int __wrap_leat_volume_layout(struct leat *of, const char *path, struct leat_vol
 	before_layout = NULL;
 	if (before)
 		before(path);
+	if (unreadable && !strcmp(path, unreadable))
+		return -EACCES;
 	return __real_leat_volume_layout(of, path, ret);
 }
 
@@ -441,6 +444,66 @@ static void used_orphans(void **state)
 			says("; not repaired: ");
 		check_text("s1/objects/ab/ab0102030405060708090a0b0c0d0e0f.3", "changed");
 	}
+}
+
+static void end_manager(void)
+{
+	leat_umount(m);
+	volume_rig_end_manager();
+}
+
+static void start_manager(void)
+{
+	volume_rig_start_manager();
+	m = volume_rig_mount(NULL);
+}
+
+/* Of a file that cannot be looked at it is not known which objects it has. */
+static void unreadable_files(void **state)
+{
+	unsigned server;
+
+	(void)state;
+	write_file("/a");
+	for (uint32_t i = 0; i < 4; i++)
+		make_old(object_path("/a", i, &server));
+	unreadable = "/a";
+	run(INCOMPLETE, "--repair");
+	says("/a: not checked: ");
+	says("4 objects without a file that is known: not all files could be looked at\n");
+	unreadable = NULL;
+	run(CLEAN, "");
+}
+
+/* A server that the map gets while the volume is checked is no fault; one that it lost is. */
+static void new_map(const char *path)
+{
+	(void)path;
+	volume_rig_new_map();
+}
+
+static void other_maps(void **state)
+{
+	char text[1000];
+	int fd = open(tmp_dir_path(&volume_rig.dir, "map"), O_RDONLY);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	(void)state;
+	close(fd);
+	assert_true(n > 0);
+	text[n] = '\0';
+	write_file("/a");
+	end_manager();
+	*strstr(text, "[server 4]") = '\0';
+	tmp_dir_write(&volume_rig.dir, "map", text);
+	start_manager();
+	run(FAULTS, "");
+	says("/a: stripe ");
+	says(" is on server 4, which the map does not have\n");
+	before_layout = new_map;
+	run(CLEAN, "");
+	assert_null(before_layout);
+	says(": 0 faults\n");
 }
 
 /* The removal of a file is pending: its objects are no orphans. */
@@ -822,18 +885,6 @@ static void restore_file(const char *name)
 	assert_int_equal(rename(temp, file_path(name)), 0);
 }
 
-static void end_manager(void)
-{
-	leat_umount(m);
-	volume_rig_end_manager();
-}
-
-static void start_manager(void)
-{
-	volume_rig_start_manager();
-	m = volume_rig_mount(NULL);
-}
-
 static void check_data(const char *name)
 {
 	static uint8_t mem[BYTES];
@@ -1002,6 +1053,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(orphans, setup, teardown),
 		cmocka_unit_test_setup_teardown(set_aside, setup, teardown),
 		cmocka_unit_test_setup_teardown(used_orphans, setup, teardown),
+		cmocka_unit_test_setup_teardown(unreadable_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_maps, setup, teardown),
 		cmocka_unit_test_setup_teardown(pending_removal, setup_away, teardown),
 		cmocka_unit_test_setup_teardown(too_long, setup, teardown),
 		cmocka_unit_test_setup_teardown(epochs, setup, teardown),

@@ -134,6 +134,23 @@ static bool looks_wrong(const struct leat_volume_layout *l, uint32_t stripe, con
 	return o->flags & FSCK_REMOVED || o->epoch != MIN(l->epoch, (uint64_t)UINT32_MAX) || o->bytes > l->stripes[stripe]->bytes;
 }
 
+/* The map may have got the server since it was read. */
+static bool is_new_server(struct fsck *f, const char *path, uint32_t id)
+{
+	struct leat_volume_map *map;
+	bool found = false;
+	int rc = leat_volume_map(f->t.m, &map);
+
+	if (rc) {
+		fsck_incomplete(f, path, leat_error(f->t.m));
+		return true;
+	}
+	for (size_t i = 0; i < map->nservers && !found; i++)
+		found = map->servers[i]->id == id;
+	leat_volume_map_free(map);
+	return found;
+}
+
 static void check_stripe(struct fsck *f, const char *path, const struct leat_volume_layout *l, uint32_t stripe)
 {
 	struct fsck_server *s = fsck_server_find(f, l->stripes[stripe]->server);
@@ -142,6 +159,8 @@ static void check_stripe(struct fsck *f, const char *path, const struct leat_vol
 	if (o)
 		o->flags |= FSCK_FOUND;
 	if (f->again || (s && !s->listed))
+		return;
+	if (!s && is_new_server(f, path, l->stripes[stripe]->server))
 		return;
 	if (!s) {
 		fsck_fault(f, path, "stripe %" PRIu32 " is on server %" PRIu32 ", which the map does not have", stripe,
