@@ -70,7 +70,7 @@ static const char *const stripe_procs[] = {
 #define VOLUME(name) [VOLUMEPROC_##name] = #name
 
 static const char *const volume_procs[] = {
-	VOLUME(NULL), VOLUME(MAP), VOLUME(LAYOUT), VOLUME(REPORT),
+	VOLUME(NULL), VOLUME(MAP), VOLUME(LAYOUT), VOLUME(REPORT), VOLUME(RESERVE),
 	VOLUME(SET), VOLUME(CREATE), VOLUME(CHECK),
 };
 
