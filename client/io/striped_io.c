@@ -6,8 +6,8 @@
  * Operation:  begin_io() asks the manager for the layout unless it is known and good (LAYOUT), and a read that may pass
  *             the known size asks for that (GETATTR). Then split/lt_bulk.c sends the calls that stripes/stripe_cut.c
  *             cuts. What an object does not have reads as zeroes, up to the size of the file.
- *             If a server refuses a handle, the call asks for the layout and is sent once more. If the new layout has
- *             another epoch, the file may be shorter now. A write with O_SYNC or O_DSYNC ends with a report (REPORT).
+ *             If a server refuses a handle, the call asks for the layout and is sent again: once, or more often if
+ *             each layout has a newer epoch than the last one. The file may be shorter then. A write with O_SYNC or O_DSYNC ends with a report (REPORT).
  * Memory:     The caller's memory is the payload of the calls; see split/lt_bulk.c.
  * Threads:    The owner's.
  * Errors:     A stripe server that does not reply within stripe_timeo is -EIO with its URL; nothing else fails. A call
@@ -24,6 +24,8 @@
 #include "stripe_cut.h"
 #include "striped_io.h"
 #include "volume_status.h"
+
+#define RETRIES_MAX 16u
 
 /* lt_bulk.phase */
 enum { PHASE_SIZE_UNKNOWN, PHASE_READY, PHASE_REPORTED };
@@ -67,7 +69,7 @@ static void send_layout(struct lt_subreq *p)
 {
 	struct lt_bulk *io = p->bulk;
 
-	p->args.volume_layout = lt_striped_ask(striped_of(io), use_of(io, p->tried));
+	p->args.volume_layout = lt_striped_ask(striped_of(io), use_of(io, p->tries > 0));
 	lt_call_start_volume(&p->call, VOLUMEPROC_LAYOUT, &p->args, &p->res, lt_bulk_done);
 }
 
@@ -84,6 +86,17 @@ static void send_getattr(struct lt_subreq *p)
 	p->epoch = striped_of(p->bulk)->epoch;
 	p->args.getattr.object = lt_fh_wire(&striped_of(p->bulk)->fh);
 	lt_call_start(&p->call, NFSPROC3_GETATTR, &p->args, &p->res, 0, NULL, 0, lt_bulk_done);
+}
+
+/* Of what was written in the present epoch: older writes may be cut already. */
+static void send_report(struct lt_subreq *p)
+{
+	struct lt_striped *s = striped_of(p->bulk);
+
+	p->mark = s->wrote;
+	p->epoch = s->epoch;
+	p->args.volume_report = lt_striped_report(s, false);
+	lt_call_start_volume(&p->call, VOLUMEPROC_REPORT, &p->args, &p->res, lt_bulk_done);
 }
 
 /* A read ends at the size of the file. */
@@ -265,7 +278,11 @@ static bool go_on(struct lt_subreq *p)
 {
 	struct lt_bulk *io = p->bulk;
 
-	if (passes_size(io) && !p->tried) {
+	if (io->phase == PHASE_REPORTED) {
+		send_report(p);
+		return false;
+	}
+	if (passes_size(io) && !p->tries) {
 		if (!lt_bulk_may_continue(p))
 			return true;
 		io->phase = PHASE_READY;
@@ -273,7 +290,7 @@ static bool go_on(struct lt_subreq *p)
 		return false;
 	}
 	limit_read(io);
-	return !p->tried || !lt_bulk_may_continue(p) || !send_data(p);
+	return !p->tries || !lt_bulk_may_continue(p) || !send_data(p);
 }
 
 static bool take_layout(struct lt_subreq *p)
@@ -295,7 +312,8 @@ static bool take_layout(struct lt_subreq *p)
 		stop(p, rc == -EAGAIN ? -ESTALE : rc, "LAYOUT", why);
 		return true;
 	}
-	io->phase = PHASE_READY; /* it has the size */
+	if (io->phase == PHASE_SIZE_UNKNOWN)
+		io->phase = PHASE_READY; /* it has the size */
 	if (is_newer && lt_bulk_may_continue(p)) {
 		send_map(p);
 		return false;
@@ -347,6 +365,15 @@ bool lt_striped_needs_layout(uint32_t status)
 	return status == STRIPE_ERR_FENCED || status == STRIPE_ERR_EXPIRED || status == STRIPE_ERR_BADHANDLE;
 }
 
+bool lt_striped_may_retry(unsigned *tries, uint64_t *refused, uint64_t epoch)
+{
+	if (*tries == RETRIES_MAX || (*tries && epoch <= *refused))
+		return false;
+	++*tries;
+	*refused = epoch;
+	return true;
+}
+
 int lt_striped_away(struct lt_task *t, const struct lt_striped *s, uint32_t stripe, const struct lt_call *c, const char *what,
 		    int err)
 {
@@ -368,10 +395,15 @@ static bool subreq_failed(struct lt_subreq *p, int *err)
 	struct lt_striped *s = striped_of(io);
 	char what[48];
 
+	if (p->call.rpc.prog == LEAT_VOLUME && p->call.rpc.proc == VOLUMEPROC_REPORT && p->call.status == VOLUME_ERR_OLDEPOCH &&
+	    lt_striped_may_retry(&p->tries, &p->refused, p->epoch)) {
+		send_layout(p);
+		return true;
+	}
 	if (p->call.rpc.prog != LEAT_STRIPES)
 		return false;
-	if (lt_striped_needs_layout(p->call.status) && !p->tried && lt_bulk_may_continue(p)) {
-		p->tried = true;
+	if (lt_striped_needs_layout(p->call.status) && lt_striped_may_retry(&p->tries, &p->refused, p->epoch) &&
+	    lt_bulk_may_continue(p)) {
 		if (p->epoch != s->epoch && lt_striped_may(s, use_of(io, true), lt_handle_now(io->task.m)))
 			return !go_on(p);
 		send_layout(p);
@@ -389,7 +421,6 @@ static bool subreq_failed(struct lt_subreq *p, int *err)
 static bool end_io(struct lt_bulk *io)
 {
 	struct leat_file *f = io->object;
-	struct lt_subreq *p;
 
 	if (!io->write)
 		return false;
@@ -397,10 +428,7 @@ static bool end_io(struct lt_bulk *io)
 	if (!is_sync(io) || !io->changed || io->phase == PHASE_REPORTED || io->task.cancelled || !lt_striped_owes(f->striped))
 		return false;
 	io->phase = PHASE_REPORTED;
-	p = lt_bulk_ask(io);
-	p->mark = f->striped->wrote;
-	p->args.volume_report = lt_striped_report(f->striped, false);
-	lt_call_start_volume(&p->call, VOLUMEPROC_REPORT, &p->args, &p->res, lt_bulk_done);
+	send_report(lt_bulk_ask(io));
 	return true;
 }
 

@@ -7,7 +7,7 @@
  *             writes, all at once -> REPORT to the manager. Each stripe has write verifiers of its own (split/verfs.h).
  *             The promise is that of other files (file.c): after a loss, EIO until the file is closed.
  *
- *             If servers refuse handles, there is one more round with a new layout. A COMMIT that ends without reply
+ *             If servers refuse handles, there is another round with a new layout: once, or more often if the epoch rises. A COMMIT that ends without reply
  *             says nothing about a loss: the next one tells.
  * Memory:     The calls of a round, for as long as it lasts; verifiers for as long as the file is open.
  * Threads:    The owner's.
@@ -36,7 +36,9 @@ struct commit {
 struct lt_stripe_sync {
 	struct lt_op *op;
 	lt_op_step next;
-	bool again, refused;   /* this is the second round; a server refused a handle */
+	unsigned tries;        /* rounds after the first one: lt_striped_may_retry() */
+	uint64_t epoch, old;   /* of this round; of the last one that was refused */
+	bool refused;          /* a server refused a handle */
 	int err;
 	unsigned flying;
 	unsigned n;
@@ -122,8 +124,7 @@ static void reported(struct lt_op *op, int err)
 	if (!err)
 		lt_striped_reported(s, op->seq, &op->res.volume_report.VOLREPORTres_u.resok, op->call.sent_ns);
 	lt_op_free_results(op);
-	if (is_old && !sync->again) {
-		sync->again = true;
+	if (is_old && lt_striped_may_retry(&sync->tries, &sync->old, sync->epoch)) {
 		send_layout(sync);
 		return;
 	}
@@ -156,7 +157,6 @@ static void end_round(struct lt_stripe_sync *sync)
 	}
 	if (sync->refused) {
 		sync->refused = false;
-		sync->again = true;
 		send_layout(sync);
 		return;
 	}
@@ -175,7 +175,8 @@ static void take_commit(struct commit *c, int err)
 			f->lost = true;
 		return;
 	}
-	if (lt_striped_needs_layout(c->call.status) && !sync->again) {
+	if (lt_striped_needs_layout(c->call.status) &&
+	    (sync->refused || lt_striped_may_retry(&sync->tries, &sync->old, sync->epoch))) {
 		sync->refused = true;
 		return;
 	}
@@ -248,6 +249,7 @@ static void send_commits(struct lt_stripe_sync *sync)
 	uint32_t stripe = 0;
 
 	free(sync->commits);
+	sync->epoch = f->striped->epoch;
 	sync->n = count_unstable(f);
 	sync->commits = sync->n ? calloc(sync->n, sizeof(*sync->commits)) : NULL;
 	if (sync->n && !sync->commits) {

@@ -99,7 +99,7 @@ static struct lt_subreq *get_subreq(struct lt_bulk *b)
 	}
 	p->bulk = b;
 	p->stage = NULL;
-	p->tried = false;
+	p->tries = 0;
 	p->share = NULL;
 	p->held = 0;
 	lt_call_init(&p->call, b->task.m, NULL);

@@ -37,7 +37,8 @@ struct lt_subreq {
 	uint64_t mark;              /* of the ops; of stripes: the offset in the object */
 	uint32_t stripe;            /* of stripes: number in the layout */
 	uint64_t epoch;             /* of stripes: with which it was sent */
-	bool tried;                 /* of stripes: was sent again with a new layout */
+	unsigned tries;             /* of stripes: how often it was sent again with a new layout */
+	uint64_t refused;           /* of stripes: the epoch that was refused last */
 	struct lt_budget *share;    /* of ops->cut: the budget of the server; NULL: none */
 	uint32_t held;              /* bytes of bulk->budget and of it */
 	int iov_first, iov_cnt;     /* used: iov[iov_first, iov_first + iov_cnt) */

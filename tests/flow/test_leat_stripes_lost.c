@@ -41,6 +41,7 @@ static struct leat *m, *hasty; /* hasty: for calls that get no reply in time; ot
 /* ---- the manager: layouts of a later epoch ---- */
 
 static atomic_uint raised;          /* is added to the epoch of each layout */
+static atomic_bool climbs;          /* and grows each time, up to 2 */
 static struct file_layout last;     /* the last one that the manager read */
 static atomic_uint layouts;
 
@@ -56,6 +57,8 @@ int __wrap_file_layout_decode(const struct stripe_keys *keys, uint64_t volume, c
 
 	if (err)
 		return err;
+	if (atomic_load(&climbs) && atomic_load(&raised) < 2)
+		atomic_fetch_add(&raised, 1);
 	ret->epoch += atomic_load(&raised);
 	last = *ret;
 	atomic_fetch_add(&layouts, 1);
@@ -538,6 +541,38 @@ static void fenced(void **state)
 	atomic_store(&raised, 0);
 }
 
+/* Other clients cut the file again and again: each new layout is old already when it is used. */
+static void fenced_again(void **state)
+{
+	struct leat_file *f = make_file("again"), *sync;
+
+	(void)state;
+	assert_int_equal(write_unit(f, 0), UNIT);
+	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
+		fence(i, 3);
+	atomic_store(&climbs, true);
+	assert_int_equal(leat_fsync(f), 0);
+	assert_int_equal(atomic_load(&raised), 2);
+	assert_int_equal(leat_close(f), 0);
+
+	atomic_store(&raised, 0);
+	f = open_file(m, "again", O_RDWR); /* begins with an old layout again */
+	assert_int_equal(read_unit(f, 0), UNIT);
+	assert_int_equal(write_unit(f, 0), UNIT);
+	assert_int_equal(leat_close(f), 0);
+
+	atomic_store(&climbs, false);
+	atomic_store(&raised, 0);
+	sync = open_file(m, "again-sync", O_RDWR | O_CREAT | O_DSYNC);
+	assert_int_equal(write_unit(sync, 0), UNIT);
+	atomic_store(&climbs, true);
+	assert_int_equal(write_unit(sync, 0), UNIT); /* the file was cut before the report */
+	assert_int_equal(atomic_load(&raised), 2);
+	assert_int_equal(leat_close(sync), 0);
+	atomic_store(&climbs, false);
+	atomic_store(&raised, 0);
+}
+
 static int setup_on(bool tcp)
 {
 	assert_int_equal(sem_init(&held, 0, 0), 0);
@@ -575,7 +610,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(restart_loses), cmocka_unit_test(other_servers_do_not), cmocka_unit_test(away),
 		cmocka_unit_test(away_at_fsync), cmocka_unit_test(away_from_the_first), cmocka_unit_test(late_write),
-		cmocka_unit_test(expired),	 cmocka_unit_test(fenced),		    cmocka_unit_test(umount_while_away),
+		cmocka_unit_test(expired),	 cmocka_unit_test(fenced),		    cmocka_unit_test(fenced_again),
+		cmocka_unit_test(umount_while_away),
 		cmocka_unit_test(fsync_is_cancelled), cmocka_unit_test(sockets_of_others),
 		cmocka_unit_test(slow_alone),
 		cmocka_unit_test(queue_ends_at_once),
