@@ -17,6 +17,8 @@
  *   -N         names instead: TARGET is a directory that is made, and removed when all was well
  *   -v         tell how far it is
  *
+ * tumble volume ...: several clients and failing servers, fleet_main.c
+ *
  * Exit status: 0, 1 if something was wrong, 2 for wrong usage, 3 if it could not be tried.
  */
 #include <errno.h>
@@ -28,6 +30,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
+#include "fleet.h"
 #include "tree.h"
 #include "tumble.h"
 
@@ -233,8 +236,11 @@ int main(int argc, char **argv)
 	struct oplog replay = { 0 };
 	char why[512];
 	struct back *b;
-	int rc = parse(argc, argv, &a);
+	int rc;
 
+	if (argc > 1 && !strcmp(argv[1], "volume"))
+		return fleet_main(argc - 1, argv + 1);
+	rc = parse(argc, argv, &a);
 	if (rc)
 		return rc;
 	sigaction(SIGINT, &act, NULL);
