@@ -94,7 +94,7 @@ static void send_report(struct lt_subreq *p)
 	struct lt_striped *s = striped_of(p->bulk);
 
 	p->mark = s->wrote;
-	p->epoch = s->epoch;
+	p->epoch = s->writes.epoch;
 	p->args.volume_report = lt_striped_report(s, false);
 	lt_call_start_volume(&p->call, VOLUMEPROC_REPORT, &p->args, &p->res, lt_bulk_done);
 }
@@ -151,7 +151,7 @@ static bool send_data(struct lt_subreq *p)
 		stop(p, rc, NULL, why);
 		return false;
 	}
-	p->epoch = s->epoch;
+	p->epoch = h->epoch;
 	if (io->write) {
 		STRIPEWRITEargs *a = &p->args.stripe_write;
 

@@ -249,7 +249,7 @@ static void send_commits(struct lt_stripe_sync *sync)
 	uint32_t stripe = 0;
 
 	free(sync->commits);
-	sync->epoch = f->striped->epoch;
+	sync->epoch = f->striped->writes.epoch;
 	sync->n = count_unstable(f);
 	sync->commits = sync->n ? calloc(sync->n, sizeof(*sync->commits)) : NULL;
 	if (sync->n && !sync->commits) {

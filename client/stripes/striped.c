@@ -157,6 +157,7 @@ int lt_striped_take(struct lt_striped *s, bool write, const VOLLAYOUTresok *ok, 
 	if (ok->lease)
 		renew_lease(s, ok->lease, sent_ns);
 	h->serial++;
+	h->epoch = ok->epoch;
 	return 0;
 }
 

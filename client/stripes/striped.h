@@ -16,6 +16,7 @@ struct lt_stripe_handles {
 	char (*v)[STRIPE_HANDLE_BYTES]; /* one for each stripe; NULL: never asked for */
 	uint64_t until_ns;              /* good before this time */
 	uint64_t serial;                /* grows with each layout that was taken */
+	uint64_t epoch;                 /* of that layout; the file's is newer if one with the other right was taken later */
 };
 
 /* Owner's thread only. */
