@@ -63,7 +63,7 @@ int nfs3_volume_refuse(const struct req *r)
 
 int nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sattr *sa)
 {
-	bool cuts = sa->size < o->stx.stx_size;
+	bool cuts = sa->size <= o->stx.stx_size; /* or waits for an earlier cut */
 	int err;
 
 	if (!o->exp->manager || !(sa->set & VFS_SET_SIZE) || !S_ISREG(o->stx.stx_mode))

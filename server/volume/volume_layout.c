@@ -423,7 +423,10 @@ static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_
 		err = volume_raise_size(o, bytes, cr, &fd, &raised);
 		if (fd >= 0)
 			close(fd);
-		return err ? err : volume_file_sync(f);
+		if (!err)
+			err = volume_file_sync(f);
+		/* a cut once more, by a client that got no reply: servers in reach may not have it yet */
+		return err ? err : l->cut == FILE_CUT_FENCE && l->cut_bytes == bytes;
 	}
 	if (l->cut == FILE_CUT_FENCE) /* which servers lack which cut is not recorded, so there is one at a time */
 		return -EAGAIN;

@@ -229,6 +229,26 @@ static void server_is_away(void **state)
 	check_file("f", 100000);
 }
 
+/* A client that got no reply cuts once more, behind a restart of the manager, say: then the servers in reach have the cut. */
+static void same_cut_again(void **state)
+{
+	const struct volume_times times = volume_times;
+
+	(void)state;
+	volume_times.away_ns = 1;
+	volume_times.retry_ns = 600 * NS_PER_S;
+	write_file("f");
+	volume_rig_end_server(2);
+	cut("f", 100000);
+	assert_int_equal(volume_rig_pending(), 1);
+	volume_rig_start_server(2);
+	cut("f", 100000);
+	assert_int_equal(volume_rig_pending(), 0);
+	volume_times = times;
+	cut("f", BYTES);
+	check_file("f", 100000);
+}
+
 /* What is pending survives the manager. */
 static void manager_restarts(void **state)
 {
@@ -344,7 +364,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(shrinks_and_grows), TEST(others_go_on),   TEST(unlink_leaves_tombstones), TEST(hard_links),
-		TEST(replaces),		 TEST(server_is_away), TEST(manager_restarts),	       TEST(names_change_meanwhile), TEST(newer_term),
+		TEST(replaces),		 TEST(server_is_away), TEST(same_cut_again), TEST(manager_restarts),	       TEST(names_change_meanwhile), TEST(newer_term),
 	};
 
 	volume_times = (struct volume_times){ .server = "300ms", .away_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };
