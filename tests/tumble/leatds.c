@@ -203,6 +203,11 @@ int leatds_heal(struct leatds *l, unsigned server, enum fleet_fault fault)
 	}
 }
 
+uint64_t leatds_queued(const struct leatds *l)
+{
+	return relay_queued(l->relay);
+}
+
 bool leatds_is_settled(const struct leatds *l)
 {
 	char path[300];

@@ -29,6 +29,9 @@ int leatds_end(struct leatds *l);
 int leatds_fail(struct leatds *l, unsigned server, enum fleet_fault fault);
 int leatds_heal(struct leatds *l, unsigned server, enum fleet_fault fault);
 
+/** leatds_queued - bytes that clients have sent and servers have not got yet */
+uint64_t leatds_queued(const struct leatds *l);
+
 /** leatds_check - has one ended by itself? Return: 0; -EIO with why */
 int leatds_check(struct leatds *l);
 

@@ -263,6 +263,17 @@ void relay_hold(struct relay *r, unsigned i)
 	hold(r, i, true);
 }
 
+uint64_t relay_queued(struct relay *r)
+{
+	uint64_t n = 0;
+
+	pthread_mutex_lock(&r->lock);
+	list_for_each(node, &r->pairs)
+		n += list_entry(node, struct pipe_pair, link)->flow[1].n;
+	pthread_mutex_unlock(&r->lock);
+	return n;
+}
+
 void relay_release(struct relay *r, unsigned i)
 {
 	hold(r, i, false);

@@ -23,6 +23,9 @@ void relay_destroy(struct relay *r); /* NULL is fine */
  */
 void relay_hold(struct relay *r, unsigned i);
 
+/** relay_queued - bytes that clients have sent and servers have not got yet */
+uint64_t relay_queued(struct relay *r);
+
 /** relay_release - what was held is delivered, then later data */
 void relay_release(struct relay *r, unsigned i);
 

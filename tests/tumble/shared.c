@@ -274,7 +274,7 @@ int shared_begin(struct shared *f, struct shared_op *op)
 {
 	op->start = ++*f->clock;
 	op->generation = f->generation;
-	op->knew = f->cut && f->is_cut && f->knows[op->client];
+	op->knew = f->cut && f->is_cut && f->knows[op->client] ? f->cut->start : 0;
 	op->low = MAX(f->low, f->own[op->client]);
 	op->high = op->knew ? f->cut_high : f->high;
 	op->own = op->partial ? 0 : f->own[op->client];
@@ -307,7 +307,7 @@ static const char *end_write(struct shared *f, struct shared_op *op, int64_t res
 static const char *end_read(struct shared *f, struct shared_op *op, int64_t result, const uint8_t *data, bool whole,
 			    uint64_t *ret_wrong)
 {
-	struct look look = { .lane = op->lane, .start = op->start, .now = *f->clock, .cut = op->knew ? f->cut : NULL,
+	struct look look = { .lane = op->lane, .start = op->start, .now = *f->clock, .cut = f->cut && op->knew == f->cut->start ? f->cut : NULL,
 			     .cut_from = f->cut_bytes };
 	uint64_t n = (uint64_t)result;
 	int rc;

@@ -100,7 +100,7 @@ struct shared_op {
 	bool counts;               /* the end of a write is known afterwards */
 	bool cuts;                 /* truncate: for certain */
 	uint64_t cut_high;         /* truncate: bound of the size when it has ended */
-	bool knew;                 /* the pending cut */
+	uint64_t knew;             /* start of the pending cut, if the client knew it when this began; else 0 */
 	struct change *changes[SHARED_WIDTH_MAX];
 };
 
