@@ -114,7 +114,7 @@ LDFLAGS_test_volume_cuts := -Wl,--wrap=vfs_lookup
 LDFLAGS_test_volume_leases := -Wl,--wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat
 LDFLAGS_test_lease_table := -Wl,$(NOMEM)
 LDFLAGS_test_volume_appends := $(LDFLAGS_test_volume_leases)
-LDFLAGS_test_volume_crash := -Wl,--wrap=linkat,--wrap=unlinkat,--wrap=renameat,--wrap=setxattr,--wrap=truncate,--wrap=leat_volume_object_fence,--wrap=leat_volume_object_remove
+LDFLAGS_test_volume_crash := -Wl,--wrap=openat,--wrap=symlinkat,--wrap=ftruncate,--wrap=rpcrdma_clnt_call,--wrap=linkat,--wrap=unlinkat,--wrap=renameat,--wrap=setxattr,--wrap=truncate,--wrap=leat_volume_object_fence,--wrap=leat_volume_object_remove
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 
 # The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The leat authors
  *
  * test_volume_crash.c - the manager of a volume stops before each change of its disk and before each command to a stripe
- * server, while a file is cut, removed or replaced
+ * server, or the client before each of its calls, while a file is created, extended, cut, removed or replaced
  *
  * Once a test has made it stop, no change of its has an effect, and no command is sent. The next manager finds what is there
  * then. After pending work has ended, the file is the old or the new one, and no object is left of a file that is gone.
@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "leat.h"
 #include "leat_volume.h"
+#include "rpcrdma.h"
 #include "volume_pending.h"
 #include "volume_rig.h"
 
@@ -32,6 +33,7 @@ LOG_DEFINE("test_volume_crash");
 
 #define BYTES (512u << 10)
 #define CUT 100000u
+#define HALF 200000u
 
 /* ---- the manager's disk, and its commands ---- */
 
@@ -66,6 +68,14 @@ static void arm(bool on, unsigned long n)
 	pthread_mutex_unlock(&lock);
 }
 
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+int __real_symlinkat(const char *target, int dir, const char *name);
+int __wrap_symlinkat(const char *target, int dir, const char *name);
+int __real_ftruncate(int fd, off_t length);
+int __wrap_ftruncate(int fd, off_t length);
+int __real_rpcrdma_clnt_call(struct rpcrdma_clnt *clnt, struct rpcrdma_call *call);
+int __wrap_rpcrdma_clnt_call(struct rpcrdma_clnt *clnt, struct rpcrdma_call *call);
 int __real_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
 int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
 int __real_unlinkat(int dir, const char *name, int flags);
@@ -84,6 +94,61 @@ int __real_leat_volume_object_remove(struct leat *m, const struct leat_volume_co
 				     struct leat_volume_object *ret, uint64_t *newest);
 int __wrap_leat_volume_object_remove(struct leat *m, const struct leat_volume_command *c, uint64_t until,
 				     struct leat_volume_object *ret, uint64_t *newest);
+
+/* Objects are files of stripe servers, which run in this process, too. */
+static bool is_of_manager(int fd)
+{
+	char link[32], path[300];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n < 0 ? 0 : n] = '\0';
+	return !strstr(path, "/objects");
+}
+
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode;
+
+	va_start(ap, flags);
+	mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+	va_end(ap);
+	if (flags & O_CREAT && is_of_manager(dir) && !goes_on())
+		return -1;
+	return __real_openat(dir, path, flags, mode);
+}
+
+int __wrap_symlinkat(const char *target, int dir, const char *name)
+{
+	return goes_on() ? __real_symlinkat(target, dir, name) : -1;
+}
+
+int __wrap_ftruncate(int fd, off_t length)
+{
+	return !is_of_manager(fd) || goes_on() ? __real_ftruncate(fd, length) : -1;
+}
+
+/* ---- the client's calls ---- */
+
+static pthread_t client; /* the test's thread */
+static bool client_counts, client_stopped;
+static unsigned long client_left;
+
+int __wrap_rpcrdma_clnt_call(struct rpcrdma_clnt *clnt, struct rpcrdma_call *call)
+{
+	if (!client_counts || !pthread_equal(pthread_self(), client))
+		return __real_rpcrdma_clnt_call(clnt, call);
+	if (!client_left) {
+		client_stopped = true;
+		return -ENETDOWN;
+	}
+	client_left--;
+	return __real_rpcrdma_clnt_call(clnt, call);
+}
+
+/* ---- the manager's links, names and commands ---- */
 
 int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
@@ -127,16 +192,17 @@ int __wrap_leat_volume_object_remove(struct leat *m, const struct leat_volume_co
 static struct leat *m;
 static uint8_t data[BYTES], mem[BYTES];
 
-static void write_file(const char *name)
+static void write_file(const char *name, uint64_t bytes)
 {
 	struct leat_file *f = volume_rig_open(m, name, O_RDWR | O_CREAT);
 
-	assert_int_equal(leat_pwrite(f, data, BYTES, 0), BYTES);
+	assert_int_equal(leat_pwrite(f, data, bytes, 0), bytes);
 	assert_int_equal(leat_close(f), 0);
 }
 
-/* Return: the bytes of @name that are those of data; all others up to BYTES are zeroes after it has grown. -1: it is gone */
-static int64_t good_bytes(struct leat *from, const char *name)
+/* Return: the bytes of @name that are those of data; all others up to BYTES are zeroes after it has grown, or, with @loose,
+ * data that the size does not tell. -1: it is gone */
+static int64_t good_bytes(struct leat *from, const char *name, bool loose)
 {
 	struct leat_file *f;
 	struct stat st;
@@ -154,7 +220,7 @@ static int64_t good_bytes(struct leat *from, const char *name)
 	assert_int_equal(leat_pread(f, mem, BYTES, 0), BYTES);
 	assert_memory_equal(mem, data, good);
 	for (size_t i = good; i < BYTES; i++)
-		if (mem[i])
+		if (mem[i] && (!loose || mem[i] != data[i]))
 			fail_msg("%s: byte %zu is %02x", name, i, mem[i]);
 	assert_int_equal(leat_close(f), 0);
 	return (int64_t)good;
@@ -188,9 +254,30 @@ static bool crash(void (*act)(void), unsigned long n)
 
 static void act_cut(void)
 {
-	struct leat_file *f = volume_rig_open(m, "f", O_RDWR);
+	struct leat_file *f;
 
+	if (leat_open(m, "f", O_RDWR, 0, &f))
+		return;
 	(void)leat_ftruncate(f, CUT); /* it may fail, or not */
+	(void)leat_close(f);
+}
+
+static void act_create(void)
+{
+	struct leat_file *f;
+
+	if (!leat_open(m, "f", O_RDWR | O_CREAT | O_EXCL, 0644, &f))
+		(void)leat_close(f);
+}
+
+static void act_extend(void)
+{
+	struct leat_file *f;
+
+	if (leat_open(m, "f", O_RDWR, 0, &f))
+		return;
+	(void)leat_pwrite(f, data + HALF, BYTES - HALF, HALF);
+	(void)leat_fsync(f);
 	(void)leat_close(f);
 }
 
@@ -212,7 +299,44 @@ static void remove_all(void)
 	assert_int_equal(object_bytes(), 0);
 }
 
-static void check(void (*act)(void), bool replaces, int64_t outcome, unsigned long fewest)
+struct scene {
+	void (*act)(void);
+	uint64_t bytes;    /* of the file at first; 0: there is none */
+	bool replaces;
+	int64_t outcome;
+	unsigned long changes, calls; /* there are more, of the manager and of the client */
+};
+
+static bool is_right(const struct scene *s, int64_t good)
+{
+	int64_t before = s->bytes ? (int64_t)s->bytes : -1;
+
+	if (s->act == act_extend)
+		return good >= before && good <= s->outcome;
+	return good == before || good == s->outcome;
+}
+
+/* Return: false: it has ended before it was to stop */
+static bool stop_at(const struct scene *s, bool by_client, unsigned long n)
+{
+	bool more;
+
+	if (!by_client)
+		return crash(s->act, n);
+	client = pthread_self();
+	client_stopped = false;
+	client_left = n;
+	client_counts = true;
+	s->act();
+	(void)leat_umount_within(m, 0);
+	client_counts = false;
+	more = client_stopped;
+	m = volume_rig_mount(NULL);
+	volume_rig_settle();
+	return more;
+}
+
+static void check(const struct scene *s, bool by_client)
 {
 	unsigned long n = 0;
 	bool more = true;
@@ -223,48 +347,67 @@ static void check(void (*act)(void), bool replaces, int64_t outcome, unsigned lo
 		int64_t good;
 
 		m = volume_rig_mount(NULL);
-		write_file("f");
-		if (replaces)
-			write_file("new");
-		more = crash(act, n);
+		if (s->bytes)
+			write_file("f", s->bytes);
+		if (s->replaces)
+			write_file("new", BYTES);
+		more = stop_at(s, by_client, n);
 		other = volume_rig_mount(NULL);
-		good = good_bytes(other, "f");
-		if (good != BYTES && good != outcome)
+		good = good_bytes(other, "f", s->act == act_extend);
+		if (!is_right(s, good) || (!more && good != s->outcome))
 			fail_msg("stopped at %lu: %lld bytes", n, (long long)good);
-		if (!more)
-			assert_int_equal(good, outcome);
 		leat_umount(other);
 		leat_umount(m);
 		m = volume_rig_mount(NULL);
 		remove_all();
 		leat_umount(m);
 	}
-	print_message("%lu changes\n", n - 1);
-	assert_true(n > fewest);
+	print_message("%lu %s\n", n - 1, by_client ? "calls" : "changes");
+	assert_true(n > (by_client ? s->calls : s->changes));
 	volume_rig_stop();
+}
+
+static void check_both(const struct scene *s)
+{
+	check(s, false);
+	check(s, true);
+}
+
+static void creates(void **state)
+{
+	(void)state;
+	check_both(&(struct scene){ act_create, 0, false, 0, 2, 1 }); /* file, layout */
+}
+
+static void extends(void **state)
+{
+	(void)state;
+	check_both(&(struct scene){ act_extend, HALF, false, BYTES, 2, 9 }); /* lease, size; layout, 4 WRITEs, 4 COMMITs, report */
 }
 
 static void cuts(void **state)
 {
 	(void)state;
-	check(act_cut, false, CUT, 9); /* link, layout, size, layout, four servers, layout, link */
+	check_both(&(struct scene){ act_cut, BYTES, false, CUT, 9, 1 }); /* link, layout, size, layout, four servers, layout, link */
 }
 
 static void unlinks(void **state)
 {
 	(void)state;
-	check(act_unlink, false, -1, 2);
+	check_both(&(struct scene){ act_unlink, BYTES, false, -1, 2, 0 });
 }
 
 static void replacements(void **state)
 {
 	(void)state;
-	check(act_replace, true, BYTES, 2);
+	check_both(&(struct scene){ act_replace, BYTES, true, BYTES, 2, 0 });
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(creates),
+		cmocka_unit_test(extends),
 		cmocka_unit_test(cuts),
 		cmocka_unit_test(unlinks),
 		cmocka_unit_test(replacements),
