@@ -14,11 +14,13 @@
 #   local     reads and writes on 4 stripe servers without a limit, in memory (tmpfs), beside one; with the client's CPU
 #   names     names of a volume of 4 stripe servers beside those of a plain export: operations on FILES (10000) empty files,
 #             `leat put` of a directory of FILES / 5 files of 4 KiB, `leat ls -l` of FILES. Also on disk ($TMPDIR)
+#   shares    8 clients that read from one slow server (20 MB/s) for 5 * SECS: Jain's index of their shares (wanted: at least 0.95)
+#   many      64 clients that read 4 wide from 4 servers of 100 MB/s: shares, and how many clients had an error
 
 set -eu
 cd "$(dirname "$0")/.."
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${ROUNDS:=5}" "${SECS:=1}" "${SIZE:=128}" "${FILES:=10000}"
-parts=${*:-disks local names}
+parts=${*:-disks local names shares many}
 . scripts/private-leatd.sh
 . scripts/private-volume.sh
 
@@ -177,4 +179,58 @@ if wanted names; then
 	names_in "$work" 'in memory'
 	FILES=$((FILES / 10))
 	names_in "$disk" 'on disk'
+fi
+
+# crowd CLIENTS FILES BYTES QD: so many clients at once, on files in turn; a line about their shares
+crowd() {
+	client=1 running='' failures=0
+	rm -f "$work"/share.*
+	while [ "$client" -le "$1" ]; do
+		"$LEAT" bench read "$volume_url/f$((client % $2 + 1))" --bs "$3" --qd "$4" --size 8M --seconds "$((5 * SECS))" --json \
+			>"$work/share.$client" 2>"$work/error.$client" &
+		running="$running $!"
+		client=$((client + 1))
+	done
+	for pid in $running; do
+		wait "$pid" || failures=$((failures + 1))
+	done
+	cat "$work"/share.* | json mb_s | awk -v failures="$failures" '
+		{ sum += $1; squares += $1 * $1; if (NR == 1 || $1 < low) low = $1; if ($1 > high) high = $1 }
+		END {
+			printf "    %7d %10.1f %10.2f %10.2f %10.2f %10.3f %8d\n", NR, sum, sum / NR, low, high,
+				squares ? sum * sum / NR / squares : 0, failures
+		}'
+	cat "$work"/error.* | head -n 5
+}
+
+crowd_files() { # N
+	head -c 8M /dev/urandom >"$work/random"
+	file=1
+	while [ "$file" -le "$1" ]; do
+		"$LEAT" put "$work/random" "$volume_url/f$file"
+		file=$((file + 1))
+	done
+}
+
+crowd_head() {
+	echo
+	echo "$1"
+	printf '    %7s %10s %10s %10s %10s %10s %8s\n' clients MB/s mean lowest highest Jain errors
+}
+
+if wanted shares; then
+	volume_start "$work/shares" 1 'store = rate:20M'
+	crowd_files 8
+	crowd_head 'shares: one server of 20 MB/s'
+	crowd 8 8 1M 8
+	volume_stop
+	rm -rf "${work:?}"/*
+fi
+if wanted many; then
+	volume_start "$work/many" 4 'store = rate:100M'
+	crowd_files 8
+	crowd_head 'many: 4 servers of 100 MB/s'
+	crowd 64 8 4M 2
+	volume_stop
+	rm -rf "${work:?}"/*
 fi
