@@ -6,7 +6,7 @@
 # are killed, stopped and cut off; every result verified
 
 set -eu
-: "${LEATD:=build/leatd}" "${O:=build/obj/default}"
+: "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${O:=build/obj/default}"
 export LEATD
 : "${TUMBLE_SEED:=1}" "${TUMBLE_COUNT:=600}"
 
@@ -14,7 +14,7 @@ work=$(mktemp -d /tmp/leat-tumble.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 checks=0
 for how in tcp local; do
-	"$O/tests/tumble/tumble" volume -s "$TUMBLE_SEED" -n "$TUMBLE_COUNT" -p 200 -t $how "$work/$how"
+	"$O/tests/tumble/tumble" volume -s "$TUMBLE_SEED" -n "$TUMBLE_COUNT" -p 200 -t $how -x "$LEAT" "$work/$how"
 	checks=$((checks + 1))
 done
 echo "$checks checks"

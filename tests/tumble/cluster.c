@@ -14,6 +14,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "leat.h"
@@ -217,6 +219,24 @@ int cluster_create(const char *dir, const char *leatd, const char *scheme, const
 	}
 	(void)cluster_destroy(&c->back); /* the first error counts */
 	return rc;
+}
+
+int cluster_fsck(struct fleet_back *b, const char *leat)
+{
+	const struct leatds *l = &cluster(b)->leatds;
+	char key[300], *const argv[] = { (char *)(uintptr_t)leat, (char *)"volume", (char *)"fsck", (char *)"--key", key,
+					 (char *)(uintptr_t)l->url, NULL };
+	int status;
+	pid_t pid;
+
+	(void)snprintf(key, sizeof(key), "%s/key", l->dir);
+	pid = fork();
+	if (!pid) {
+		(void)dup2(STDERR_FILENO, STDOUT_FILENO);
+		execv(leat, argv);
+		_exit(3);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status ? 0 : -EIO;
 }
 
 int cluster_destroy(struct fleet_back *b)

@@ -96,6 +96,10 @@ int fleet_main(int argc, char **argv);
 int cluster_create(const char *dir, const char *leatd, const char *scheme, const struct fleet_opts *o, struct fleet_back **ret,
 		   char *why, size_t room);
 
+/** cluster_fsck - has `@leat volume fsck` look at the volume; its output goes to stderr
+ * Return: 0; -EIO: it finds something to repair, or fails */
+int cluster_fsck(struct fleet_back *b, const char *leat);
+
 /** cluster_destroy - ends clients and servers. Return: 0; -EIO: a leatd did not end well */
 int cluster_destroy(struct fleet_back *b);
 

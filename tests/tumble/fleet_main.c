@@ -14,6 +14,7 @@
  *   -p MS      after which clients and the manager take a server for away (300)
  *   -c COUNT   operations between two looks at everything (1000)
  *   -d LEATD   the program ($LEATD, else build/leatd)
+ *   -x LEAT    in the end `leat volume fsck` finds nothing to repair; this is the program
  *   -L FILE    a log of all operations       -v         tell how far it is
  *
  * Exit status: 0, 1 if something was wrong, 2 for wrong usage, 3 if it could not be tried.
@@ -39,13 +40,13 @@ static void on_signal(int sig)
 static int usage(void)
 {
 	fprintf(stderr, "usage: tumble volume [-n COUNT] [-s SEED] [-l BYTES] [-m BYTES] [-C CLIENTS] [-q DEPTH] [-f FAULTS] "
-			"[-t local|tcp] [-p MS] [-c COUNT] [-d LEATD] [-L FILE] [-v] DIR\n");
+			"[-t local|tcp] [-p MS] [-c COUNT] [-d LEATD] [-x LEAT] [-L FILE] [-v] DIR\n");
 	return 2;
 }
 
 struct args {
 	struct fleet_opts o;
-	const char *leatd, *scheme, *dir;
+	const char *leatd, *leat, *scheme, *dir;
 };
 
 /* Return: where the number goes; NULL: none */
@@ -92,11 +93,13 @@ static int parse(int argc, char **argv, struct args *a)
 	struct fleet_opts *o = &a->o;
 	int opt, rc = 0;
 
-	while (!rc && (opt = getopt(argc, argv, "n:s:l:m:C:q:f:t:p:c:d:L:v")) != -1) {
+	while (!rc && (opt = getopt(argc, argv, "n:s:l:m:C:q:f:t:p:c:d:x:L:v")) != -1) {
 		if (opt == 't')
 			a->scheme = optarg;
 		else if (opt == 'd')
 			a->leatd = optarg;
+		else if (opt == 'x')
+			a->leat = optarg;
 		else if (opt == 'L')
 			o->log = optarg;
 		else if (opt == 'v')
@@ -160,6 +163,10 @@ int fleet_main(int argc, char **argv)
 	rc = fleet_run(b, &a.o, stdout, &sum);
 	if (rc < 0)
 		fprintf(stderr, "tumble: %s (%s)\n", strerror(-rc), b->ops->why(b, -1));
+	if (!rc && a.leat && cluster_fsck(b, a.leat)) {
+		printf("tumble: WRONG: leat volume fsck finds something, seed %" PRIu64 "\n", a.o.seed);
+		rc = 1;
+	}
 	fflush(stdout);
 	if (cluster_destroy(b) && !rc)
 		rc = 1;

@@ -7,7 +7,7 @@
 
 set -u
 cd "$(dirname "$0")/../../.." || exit
-: "${LEATD:=build/leatd}" "${O:=build/obj/default}"
+: "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${O:=build/obj/default}"
 export LEATD
 tumble=$O/tests/tumble/tumble
 : "${TUMBLE_COUNT:=100000}" "${TUMBLE_SEED:=1}"
@@ -20,7 +20,7 @@ passed=0 failed=0 seed=$TUMBLE_SEED
 tumbled() {
 	count=$((TUMBLE_COUNT * $1 / 100))
 	shift
-	if timeout 1800 "$tumble" volume -n "$count" -s "$seed" -p 500 "$@" "$work/v" >"$work/out" 2>&1; then
+	if timeout 1800 "$tumble" volume -n "$count" -s "$seed" -p 500 -x "$LEAT" "$@" "$work/v" >"$work/out" 2>&1; then
 		passed=$((passed + 1))
 		sed -n 's/^tumble: all was right: //p' "$work/out" | fold -s -w 100 | sed 's/^/  /'
 		rm -rf "$work/v"
