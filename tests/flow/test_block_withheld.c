@@ -231,7 +231,7 @@ static int set_up(bool tcp)
 	memset(data, 'w', sizeof(data));
 	times = block_times;
 	block_times.cut_ns = 1;
-	block_rig_pinned = PINNED;
+	block_rig_pinned = tcp ? PINNED : 0; /* of a local client the copies are held */
 	block_rig_url = tcp ? "tcp://127.0.0.1:0" : NULL;
 	return 0;
 }
