@@ -131,6 +131,8 @@ static const struct tool_cmd *const commands[] = {
 	&cmd_df, &cmd_bench, &cmd_block, &cmd_dump, &cmd_ctl, &cmd_trace, &cmd_doctor,
 };
 
+static const char *page_name;
+
 /* Returns the text of a command: from @name to the next command. A second form of a command has no item. */
 static char *text_of(const char *name)
 {
@@ -139,7 +141,7 @@ static char *text_of(const char *name)
 	snprintf(word, sizeof(word), strchr(name, ' ') ? " .Cm leat %s " : ITEM ".It Cm %s ", name);
 	at = strstr(page, word);
 	if (!at)
-		fail_msg("doc/man/leat.1 does not describe the command '%s'", name);
+		fail_msg("doc/man/%s does not describe the command '%s'", page_name, name);
 	for (end = at + 1; (end = strchr(end, *ITEM)); end++) {
 		for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 			int n = snprintf(word, sizeof(word), ITEM ".It Cm %s ", commands[i]->name);
@@ -160,9 +162,26 @@ static void look_for_command(const struct tool_cmd *c, const struct opt *o, cons
 	else
 		snprintf(flag, sizeof(flag), "Fl %c", o->letter);
 	if (!strstr(text, flag))
-		fail_msg("doc/man/leat.1: the text of '%s' must contain '%s'", c->name, flag);
+		fail_msg("doc/man/%s: the text of '%s' must contain '%s'", page_name, c->name, flag);
 	if (!strstr(text, opt_remark(o, remark)))
-		fail_msg("doc/man/leat.1: the text of '%s' must contain %s for '%s'", c->name, remark, flag);
+		fail_msg("doc/man/%s: the text of '%s' must contain %s for '%s'", page_name, c->name, remark, flag);
+}
+
+/* Return: how many options of @c and its other forms there are */
+static size_t look_for_commands(const struct tool_cmd *c)
+{
+	size_t seen = 0;
+
+	for (; c; c = c->also) {
+		/* put and get refer to cp */
+		char *text = text_of(c->opts == cmd_cp.opts ? cmd_cp.name : c->name);
+
+		for (const struct opt *o = c->opts; o < c->opts + c->nopts; o++, seen++)
+			if (o->help)
+				look_for_command(c, o, text);
+		free(text);
+	}
+	return seen;
 }
 
 static void leat_1(void **state)
@@ -170,19 +189,17 @@ static void leat_1(void **state)
 	size_t seen = 0;
 
 	(void)state;
-	read_page("leat.1");
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		for (const struct tool_cmd *c = commands[i]; c; c = c->also) {
-			/* put and get refer to cp */
-			char *text = text_of(c->opts == cmd_cp.opts ? cmd_cp.name : c->name);
-
-			for (const struct opt *o = c->opts; o < c->opts + c->nopts; o++, seen++)
-				if (o->help)
-					look_for_command(c, o, text);
-			free(text);
-		}
-	}
+	read_page(page_name = "leat.1");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		seen += look_for_commands(commands[i]);
 	assert_true(seen > 30);
+}
+
+static void leat_volume_1(void **state)
+{
+	(void)state;
+	read_page(page_name = "leat-volume.1");
+	assert_true(look_for_commands(cmd_volume.also) > 10);
 }
 
 int main(void)
@@ -193,6 +210,7 @@ int main(void)
 		cmocka_unit_test(leat_7),
 		cmocka_unit_test(leat_mount_3),
 		cmocka_unit_test(leat_1),
+		cmocka_unit_test(leat_volume_1),
 	};
 
 	return cmocka_run_group_tests_name("man_options", tests, NULL, NULL);
