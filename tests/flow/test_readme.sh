@@ -145,4 +145,4 @@ type_section() {
 
 type_section Block '^volume +vol0' '1073741824'
 cmp -n "$(stat -c %s doc/tour.md)" doc/tour.md "$HOME/vol0.img" || fail 'the file did not arrive in the volume'
-type_section Striped '^2 stripes' '^ +2 full'
+type_section Striped '^2 stripes' '^ +2 full' ' 0 faults'
