@@ -76,7 +76,8 @@ static int teardown(void **state)
 /* ---- between the steps of the command -------------------------------------------------------- */
 
 static void (*before_stat)(void), (*after_stat)(void), (*before_layout)(const char *path); /* called once */
-static const char *unreadable; /* LAYOUT of this path is refused */
+static const char *unreadable; /* LAYOUT of this path fails: */
+static int unreadable_err;
 
 int __real_leat_volume_object_stat(struct leat *server, const struct leat_volume_command *c, struct leat_volume_object *ret,
 				   uint64_t *newest);
@@ -107,7 +108,7 @@ int __wrap_leat_volume_layout(struct leat *of, const char *path, struct leat_vol
 	if (before)
 		before(path);
 	if (unreadable && !strcmp(path, unreadable))
-		return -EACCES;
+		return unreadable_err;
 	return __real_leat_volume_layout(of, path, ret);
 }
 
@@ -467,10 +468,13 @@ static void unreadable_files(void **state)
 	write_file("/a");
 	for (uint32_t i = 0; i < 4; i++)
 		make_old(object_path("/a", i, &server));
-	unreadable = "/a";
-	run(INCOMPLETE, "--repair");
-	says("/a: not checked: ");
-	says("4 objects without a file that is known: not all files could be looked at\n");
+	for (unsigned i = 0; i < 2; i++) {
+		unreadable = "/a";
+		unreadable_err = i ? -ESTALE : -EACCES;
+		run(INCOMPLETE, "--repair");
+		says("/a: not checked: ");
+		says("4 objects without a file that is known: not all files could be looked at\n");
+	}
 	unreadable = NULL;
 	run(CLEAN, "");
 }

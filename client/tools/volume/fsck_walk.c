@@ -16,17 +16,22 @@
 
 #include "fsck.h"
 
+#define STALE_TRIES 3 /* the name leads to another file each time */
 #define WRITER_S 60 /* a client has reported what it wrote long before */
 
-/* Return: true: it has gone, or there is another one of the name */
-static bool is_gone(int err)
+/* Has the name gone? A file that has it and cannot be reached counts as unreadable, or its objects would seem to have no file. */
+static bool is_gone(struct fsck *f, const char *path, int err)
 {
-	return err == -ENOENT || err == -ESTALE || err == -ENOTDIR;
+	struct stat st;
+
+	if (err == -ESTALE)
+		err = leat_lstat(f->t.m, path, &st);
+	return err == -ENOENT || err == -ENOTDIR;
 }
 
 static int fail_path(struct fsck *f, const char *path, int err)
 {
-	if (is_gone(err))
+	if (is_gone(f, path, err))
 		return 0;
 	if (tool_is_interruption(err) && tool_interrupted())
 		return TOOL_FAILED;
@@ -185,8 +190,10 @@ static void check_stripe(struct fsck *f, const char *path, const struct leat_vol
 static int check_file(struct fsck *f, const char *path)
 {
 	struct leat_volume_layout *l;
-	int rc = leat_volume_layout(f->t.m, path, &l);
+	int rc = -ESTALE;
 
+	for (unsigned i = 0; i < STALE_TRIES && rc == -ESTALE; i++)
+		rc = leat_volume_layout(f->t.m, path, &l);
 	if (rc == -EBADMSG) {
 		f->layouts++;
 		if (!f->again) {
