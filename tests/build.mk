@@ -76,6 +76,7 @@ LDFLAGS_test_pool := -Wl,--wrap=mmap,--wrap=madvise
 LDFLAGS_test_window := -Wl,--wrap=rr_ep_post
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_man_options := $(O)/libtools.a
+LDFLAGS_test_volume_start := -Wl,--wrap=fstatvfs
 LDFLAGS_test_volume_fsck := -Wl,--wrap=leat_volume_object_stat,--wrap=leat_volume_layout $(O)/libtools.a
 LDFLAGS_test_mem_kind := -Wl,--wrap=ibv_reg_dmabuf_mr
 LDFLAGS_test_verbs_addr := -Wl,--wrap=rdma_bind_addr

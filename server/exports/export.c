@@ -58,10 +58,12 @@ static const struct opt opts[] = {
 	  .min = 64 << 10, .max = 16 << 20 },
 	{ "width", "N", "all", "stripes of new files; all: as many as there are servers", "all", OPT_NUMBER, 0,
 	  OPT_AT(struct export_conf, width), .min = 1, .max = 256 },
+	{ "start", "HOW", "turn", "at which stripe server new files begin: in turn, or by free bytes", "turn free", OPT_WORD, 0,
+	  OPT_AT(struct export_conf, start) },
 	{ "stripe_timeo", "TIME", "10s", "time without a reply after which a stripe server is away", NULL, OPT_TIME, 0,
 	  OPT_AT(struct export_conf, stripe_timeo_ms), .min = 10, .max = 600000, .unit = NS_PER_MS, .bare = NS_PER_MS },
 };
-#define VOLUME_OPTS 5u
+#define VOLUME_OPTS 6u
 
 void export_conf_init(struct export_conf *c)
 {

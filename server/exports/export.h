@@ -38,6 +38,12 @@ enum { /* struct export_conf.given */
        EXPORT_GIVEN_ASYNC = 1u << 7,
 };
 
+/* At which stripe server a new file begins */
+enum export_start {
+	EXPORT_START_TURN,
+	EXPORT_START_FREE, /* each server as often as its share of the free bytes is */
+};
+
 /* The configuration of an export; plain data, owned by the parser, freed by export_conf_fini(). */
 struct export_conf {
 	char *name; /* the name that a client mounts: absolute, without a slash at its end (except "/") */
@@ -52,6 +58,7 @@ struct export_conf {
 	/* of the directory of a volume only: */
 	char *key, *map;	/* absolute: of the key file and of the map; NULL: an export of another kind */
 	uint32_t stripe, width; /* of new files: bytes of a stripe unit, number of stripes; 0: as many as there are servers */
+	enum export_start start;  /* of new files */
 	uint32_t stripe_timeo_ms; /* a stripe server that has not replied for as long is away */
 };
 

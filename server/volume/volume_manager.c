@@ -287,6 +287,7 @@ static int open_manager(const struct export *e, const struct volume_manager *old
 		return opt_fail(-EINVAL, why, why_bytes, "width=%u: there are %u servers", c->width, m->map.n);
 	m->unit = c->stripe;
 	m->stripe_timeo_ms = c->stripe_timeo_ms;
+	m->start_free = c->start == EXPORT_START_FREE;
 	m->width = c->width ? c->width : m->map.n;
 	if (old)
 		return share_dir(e, volume, old, m, why, why_bytes);

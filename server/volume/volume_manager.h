@@ -60,6 +60,8 @@ struct volume_manager {
 	struct stripe_keys keys;
 	struct volume_map map;
 	uint32_t unit, width; /* of new files */
+	bool start_free;      /* new files begin where bytes are free: */
+	_Atomic uint64_t room[VOLUME_SERVERS_MAX]; /* free bytes, by index in the map; 0: not known, or away */
 	uint32_t stripe_timeo_ms;
 	char *name;	      /* of the export, for messages */
 	struct leat_volume_key *key; /* for commands */

@@ -200,6 +200,24 @@ static int take_term(struct volume_send *s, const struct volume_manager *m)
 	return 0;
 }
 
+void volume_send_room(struct volume_send *s, struct volume_manager *m)
+{
+	for (unsigned i = 0; i < m->map.n && !atomic_load(&s->stop); i++) {
+		struct leat_volume_info info = { .size = sizeof(info) };
+		struct peer *p;
+		int err = get_peer(s, m, m->map.servers[i].id, &p);
+
+		if (!err) {
+			err = leat_volume_ask(p->m, m->key, p->id, &info);
+			if (err)
+				tell_away(p, m, m->map.servers[i].url, err);
+			else
+				tell_back(p, m);
+		}
+		atomic_store(&m->room[i], err ? 0 : info.bytes_free);
+	}
+}
+
 /* ---- commands ------------------------------------------------------------------------------- */
 
 /* @ret: of send_stat() */

@@ -387,6 +387,7 @@ static void managed_volumes(void **state)
 		{ true, true, ",stripe=32M", "stripe=32M: must be" },
 		{ true, true, ",stripe=0", "stripe=0: must be" },
 		{ true, true, ",width=257", "width=257: must be" },
+		{ true, true, ",start=random", "start=random: must be" },
 		{ true, true, ",stripe_timeo=9ms", "stripe_timeo=9ms: must be" },
 	};
 	struct ctx *c = *state;
