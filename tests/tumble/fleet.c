@@ -83,9 +83,14 @@ static void note_fault(struct fleet *fl, unsigned server, enum fleet_fault fault
 		fl->slots[i].faulty = true;
 		fl->slots[i].manager_faulty |= manager;
 	}
-	for (unsigned c = 0; c < fl->o->clients && fault == FLEET_KILL && !manager; c++)
-		for (unsigned i = 0; i < fl->o->files; i++)
-			fl->opened[c][i].unsure |= fl->opened[c][i].written;
+	for (unsigned c = 0; c < fl->o->clients && fault == FLEET_KILL && !manager; c++) {
+		for (unsigned i = 0; i < fl->o->files; i++) {
+			struct opened *o = &fl->opened[c][i];
+
+			o->unsure |= o->written;
+			o->must_tell |= o->spread && !o->busy && !o->changing;
+		}
+	}
 }
 
 static void begin_fault(struct fleet *fl, const struct fleet_op *op)

@@ -25,6 +25,8 @@ struct opened {
 	bool changing, sync;       /* changing: it is being opened or closed */
 	bool written, unsure;      /* unsure: unstable data may have been lost since */
 	bool lost;                 /* and was, or a server was away */
+	bool spread;               /* each server has unstable data of it */
+	bool must_tell;            /* and one of them was killed since: the next sync fails */
 };
 
 struct name {

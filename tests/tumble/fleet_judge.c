@@ -146,16 +146,23 @@ void fleet_take(struct fleet *fl, struct slot *s)
 		return;
 	case SHARED_WRITE:
 		o->written = true;
+		o->spread |= !o->sync && s->io.result == (int64_t)(s->io.op.len) && s->io.op.len >= fl->o->servers * fl->o->unit;
 		o->unsure |= s->faulty;
 		break;
 	case SHARED_FSYNC:
 	case SHARED_TRUNCATE:
 		o->lost |= s->io.result == -EIO;
+		o->spread = false;
 		break;
 	default:
 		break;
 	}
 	o->busy--;
+}
+
+static bool syncs(enum shared_kind kind)
+{
+	return kind == SHARED_FSYNC || kind == SHARED_CLOSE;
 }
 
 void fleet_judge(struct fleet *fl, struct slot *s)
@@ -176,6 +183,8 @@ void fleet_judge(struct fleet *fl, struct slot *s)
 		fleet_fail(fl, op, "%s, and no server was away (%s)", strerror((int)-result), fl->b->ops->why(fl->b, (int)op->client));
 	wrong = shared_end(&s->body->f, &s->s, op->kind == SHARED_STAT && !result ? (int64_t)s->io.size : result, s->mem, !s->faulty,
 			   &wrong_at);
+	if (syncs(op->kind) && !result && fl->opened[op->client][op->file].must_tell)
+		wrong = "unstable data was in a server that was killed, and that was not told";
 	if (wrong && fleet_begin_failure(fl, op)) {
 		fprintf(fl->out, "%s (file #%" PRIu64 ", %" PRIu64 " to %" PRIu64 " bytes; result %" PRId64 ", size %" PRIu64 ")\n", wrong,
 			s->body->serial, s->s.low, s->s.high, result, s->io.size);

@@ -47,6 +47,7 @@ enum lie {
 	RENAME_KEEPS_THE_OLD,
 	UNLINK_KEEPS_THE_OLD,
 	CUT_IS_NEVER_DONE,
+	LOSS_UNTOLD,               /* of unstable data, when a server is killed */
 	LIES
 };
 
@@ -71,6 +72,7 @@ struct liar {
 	struct fleet_io *waiting[FLEET_DEPTH_MAX];
 	struct file *names[FILES], *opened[CLIENTS][FILES], all[512];
 	unsigned nall;
+	bool wrote[CLIENTS][FILES], lost[CLIENTS][FILES]; /* unstable data; and a server was killed since */
 	bool away[SERVERS + 1];
 	bool held[SERVERS + 1][CLIENTS]; /* the connection of a client; it makes another one after a call has failed */
 	struct late late[LATE_MAX];
@@ -208,11 +210,29 @@ static int64_t sync_it(struct liar *l, struct file *f)
 	return 0;
 }
 
+/* Return: has the file lost data, as its client is told? */
+static bool is_lost(struct liar *l, const struct fleet_op *op)
+{
+	bool syncs = op->kind == SHARED_FSYNC || op->kind == SHARED_CLOSE || op->kind == SHARED_TRUNCATE;
+	bool lost = l->lost[op->client][op->file];
+
+	l->wrote[op->client][op->file] |= op->kind == SHARED_WRITE;
+	if (syncs && (!lost || l->lie == LOSS_UNTOLD))
+		l->wrote[op->client][op->file] = false;
+	if (op->kind == SHARED_CLOSE || op->kind == SHARED_OPEN)
+		l->lost[op->client][op->file] = l->wrote[op->client][op->file] = false;
+	return syncs && lost && l->lie != LOSS_UNTOLD;
+}
+
 static int64_t do_op(struct liar *l, struct fleet_io *io)
 {
 	const struct fleet_op *op = &io->op;
 	struct file **f = &l->opened[op->client][op->file], **name = &l->names[op->file];
 
+	if (is_lost(l, op)) {
+		*f = op->kind == SHARED_CLOSE ? NULL : *f;
+		return -EIO;
+	}
 	switch (op->kind) {
 	case SHARED_READ:
 		return lies(l, FAILS) ? -EIO : read_it(l, *f, op, io->mem);
@@ -283,6 +303,8 @@ static int fail_server(struct fleet_back *b, unsigned server, enum fleet_fault f
 {
 	struct liar *l = liar(b);
 
+	for (unsigned i = 0; i < CLIENTS * FILES && fault == FLEET_KILL && server < SERVERS; i++)
+		l->lost[i / FILES][i % FILES] |= l->wrote[i / FILES][i % FILES];
 	l->away[server] = fault == FLEET_KILL || fault == FLEET_STOP || server == SERVERS;
 	memset(l->held[server], fault == FLEET_HOLD, sizeof(l->held[server]));
 	if (fault == FLEET_BREAK)
