@@ -8,7 +8,7 @@
  *             was cut since, RESERVE is made again with a new layout: the refused one has reserved nothing.
  * Memory:     That of the operation.
  * Threads:    lt_striped_reserve() any; the steps on the owner's.
- * Errors:     A range that is not written reads as zeroes.
+ * Errors:     Those of the calls. A range that is not written reads as zeroes.
  */
 #include <errno.h>
 

@@ -63,17 +63,18 @@ int nfs3_volume_refuse(const struct req *r)
 
 int nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sattr *sa)
 {
-	bool cuts = sa->size <= o->stx.stx_size; /* or waits for an earlier cut */
+	bool waits;
 	int err;
 
 	if (!o->exp->manager || !(sa->set & VFS_SET_SIZE) || !S_ISREG(o->stx.stx_mode))
 		return 0;
 	sa->set &= ~(unsigned)VFS_SET_SIZE;
-	/* a cut waits for stripe servers, and one of them may be this leatd, which needs workers for that */
-	if (cuts && !client_begin_long(r->conn->client))
+	/* it waits for stripe servers, and one of them may be this leatd, which needs workers for that */
+	waits = sa->size <= o->stx.stx_size || volume_has_writers(o); /* as long: for an earlier cut */
+	if (waits && !client_begin_long(r->conn->client))
 		return -EAGAIN;
 	err = volume_set_size(o, sa->size, &r->creds);
-	if (cuts)
+	if (waits)
 		client_end_long(r->conn->client);
 	return err;
 }

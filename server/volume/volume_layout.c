@@ -460,6 +460,18 @@ static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_
 	return err ? vfs_after(err) : 1;
 }
 
+bool volume_has_writers(const struct fh_obj *o)
+{
+	struct volume_file f = volume_file_of(o);
+	struct file_layout l;
+	int err;
+
+	lock(&f);
+	err = volume_layout_get(&f, &l);
+	unlock(&f);
+	return !err && volume_lease_others(f.m->dir->leases, l.object, 0);
+}
+
 int volume_set_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr)
 {
 	struct volume_file f = volume_file_of(o);
@@ -468,7 +480,9 @@ int volume_set_size(const struct fh_obj *o, uint64_t bytes, const struct creds *
 
 	if (!rc)
 		rc = bytes > INT64_MAX ? -EFBIG : volume_pending_may(f.m->dir->pending);
-	if (rc)
+	if (!rc && volume_has_writers(o))
+		rc = volume_pending_ask(f.m->dir->pending, &f);
+	if (rc && rc != -EAGAIN && rc != -EHOSTDOWN) /* another cut is not complete, a server is away: the rest counts */
 		return rc;
 	lock(&f);
 	rc = set_size(o, &f, bytes, cr, &l);

@@ -87,9 +87,12 @@ int must_check volume_reserve_ask(const struct fh_obj *o);
 /** volume_reserve - raises the size of a file by a range, durably; Return: 0 with where it begins; as volume_report() */
 int must_check volume_reserve(const struct fh_obj *o, const struct volume_range *r, uint64_t *ret_off);
 
+/** volume_has_writers - may clients have written what they did not report? Then volume_set_size() asks stripe servers */
+bool volume_has_writers(const struct fh_obj *o);
+
 /** volume_set_size - cuts a file, or lets it grow, if the caller may write it
  *
- * A cut is complete on every server in reach when it returns 0, and durably intended for the others.
+ * What was written and not reported counts, so that it is cut; that of a server which is away does not. A cut is complete on every server in reach when it returns 0, and durably intended for the others.
  * Return: 0; -EACCES; -EAGAIN: an earlier cut is not complete yet, since a server is away; -EIO: also if another manager is at
  * work; as volume_layout_find().
  */

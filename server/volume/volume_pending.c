@@ -230,13 +230,15 @@ static bool must_end(struct volume_pending *p)
 	return end;
 }
 
-/* Callers do not wait for the whole directory. */
+/* Callers do not wait for the whole directory, nor other work for those that come meanwhile. */
 static void serve_waiters(struct volume_pending *p, struct volume_manager *m)
 {
-	struct list *n;
+	struct list now, *n;
 
+	list_init(&now);
 	pthread_mutex_lock(&p->lock);
-	while ((n = list_pop(&p->waiters)) != NULL) {
+	list_splice_tail(&now, &p->waiters);
+	while ((n = list_pop(&now)) != NULL) {
 		struct waiter *w = list_entry(n, struct waiter, link);
 		bool may = m && !p->stop && !p->deposed;
 

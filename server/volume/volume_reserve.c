@@ -5,7 +5,8 @@
  *
  * Operation: A range becomes a part of the file before its client writes there. So the size of the inode, which is durable,
  *            is all that keeps two ranges apart, and a client that appends needs no lease. Others may write without a
- *            range: while one of them has a lease, the stripe servers are asked for the size first.
+ *            range: while one of them has a lease, the stripe servers are asked for the size first. What others
+ *            write between question and range is concurrent with it: NFS promises no more.
  * Memory:    The stack.
  * Threads:   Workers; volume_reserve_ask() waits for the thread of pending work.
  * Errors:    -errno. A range whose size could not be made durable is lost: it reads as zeroes.

@@ -3,7 +3,7 @@
  *
  * test_volume_appends.c - clients append to files of a striped volume
  *
- * Records begin with their length and the number of their writer, and have one byte of each in common with no other record.
+ * A record begins with its length, its writer and its number, and is filled with a byte that depends on both.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -365,6 +365,30 @@ static void cut_or_removed(void **state)
 	assert_int_equal(stat_of("jg").st_size, 10);
 }
 
+/* What a client has written and not reported is cut by another one, and does not come back. */
+static void cut_above_the_size(void **state)
+{
+	struct leat *writer = volume_rig_mount(NULL), *other;
+	struct leat_file *f = open_file(writer, "lf", O_WRONLY | O_CREAT), *g;
+
+	(void)state;
+	atomic_store(&is_gone, true);
+	write_at(f, BYTES, 0);
+	assert_int_equal(leat_truncate(m, "lf", 2 * UNIT), 0); /* the manager knew of no byte */
+	assert_int_equal(stat_of("lf").st_size, 2 * UNIT);
+	assert_int_equal(leat_truncate(m, "lf", BYTES), 0);
+	leat_umount(writer);
+	other = volume_rig_mount(NULL);
+	g = open_file(other, "lf", O_RDONLY);
+	assert_int_equal(leat_pread(g, mem, BYTES, 0), BYTES);
+	assert_memory_equal(mem, data, 2 * UNIT);
+	for (size_t i = 2 * UNIT; i < BYTES; i++)
+		assert_int_equal(mem[i], 0);
+	assert_int_equal(leat_close(g), 0);
+	leat_umount(other);
+	atomic_store(&is_gone, false);
+}
+
 static bool is_later(struct timespec a, struct timespec b)
 {
 	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
@@ -405,7 +429,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(writer_vanishes), TEST(server_is_away), LONG(manager_restarts), TEST(one_of_two_vanishes),
 		LONG(last_report),     TEST(idle_writer),    TEST(writes_go_on),     TEST(cut_or_removed),
-		TEST(times),
+		TEST(times),	       LONG(cut_above_the_size), /* last, since its lease does not lapse */
 	};
 
 	volume_times = (struct volume_times){ .server = "300ms", .away_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };
