@@ -24,12 +24,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "leat.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 #pragma GCC visibility push(default)
-
-struct leat;
 
 /* ---- a new volume --------------------------------------------------------------------------- */
 
@@ -355,6 +355,92 @@ typedef int (*leat_volume_work_fn)(void *ctx, const unsigned char object[16], en
  */
 int leat_volume_pending(struct leat *m, const struct leat_volume_key *key, leat_volume_work_fn fn, void *ctx,
 			struct leat_volume_work *ret);
+
+/* ---- data, for the program that manages the volume ------------------------------------------- */
+
+/* A manager knows the layouts itself. It mounts the volume without asking a server: the library asks it for layouts, signs
+ * handles with all rights, and moves data between memory and stripe servers. The program checks permissions, and keeps the
+ * sizes of files: reads do not end at the end of a file, and no write raises a size. Of a mount by leat_volume_mount() only
+ * the functions here, those of its files to read, leat_aio_fsync() and leat_aio_close(), and the ones of leat.h for mounts
+ * and sessions work; others fail with -EOPNOTSUPP. All of them belong to the thread that owns the session. */
+
+struct leat_volume_question;
+struct leat_volume_unstable;
+
+struct leat_volume_answer {
+	size_t size;                /* set by the caller: sizeof(struct leat_volume_answer) */
+	unsigned char object[16];
+	uint64_t epoch;
+	uint32_t stripe;            /* bytes of a unit */
+	uint32_t nstripes;
+	const uint32_t *servers;    /* ids: of each stripe */
+};
+
+struct leat_volume_source {
+	size_t size;                /* set by the caller: sizeof(struct leat_volume_source) */
+	/* Asks for the layout of a file. Return: 0: leat_volume_reply() follows, not inside this function; -errno */
+	int (*layout)(void *file, struct leat_volume_question *q);
+};
+
+/** leat_volume_mount - makes a mount of a volume without a manager's server; connects to no server yet
+ * @src, @map: copied
+ * @key: must exist until leat_volume_use() names another one, or the mount ends
+ * @opts: as of leat_mount(); for connections to stripe servers. May be NULL
+ *
+ * Return: 0; -EINVAL: impossible size, or @opts contradict the session; -EREMOTEIO: impossible map; -ENOMEM.
+ */
+int leat_volume_mount(struct leat_session *s, const struct leat_volume_source *src, const struct leat_volume_map *map,
+		      const struct leat_volume_key *key, const struct leat_opts *opts, struct leat **ret);
+
+/** leat_volume_use - from now on @map and @key are in force
+ * Return: 0; -EINVAL: @m is not of leat_volume_mount(); -EREMOTEIO: of another volume, or impossible; -ENOMEM.
+ */
+int leat_volume_use(struct leat *m, const struct leat_volume_map *map, const struct leat_volume_key *key);
+
+/** leat_volume_reply - replies to a question of source.layout
+ * @err: 0; or -errno: operations that need the layout fail with it
+ * @a: the layout; copied
+ *
+ * Callbacks of operations may run inside it. Operations that were cancelled meanwhile end then.
+ */
+void leat_volume_reply(struct leat_volume_question *q, int err, const struct leat_volume_answer *a);
+
+/** leat_volume_open - opens a file, to read and to write; makes no call
+ * @file: for source.layout; valid until the file is closed
+ * @u: unstable writes of the same file, of all sessions; must exist until the file is closed
+ *
+ * leat_aio_fsync() makes stable what @u has. Closing makes nothing stable.
+ *
+ * Return: 0; -EINVAL: @m is not of leat_volume_mount(); -ENOMEM.
+ */
+int leat_volume_open(struct leat *m, void *file, struct leat_volume_unstable *u, struct leat_file **ret);
+
+/* What the result of a write says of the size of the file. */
+struct leat_volume_written {
+	uint64_t epoch;             /* newest layout by which something was written; 0: nothing was */
+	uint64_t end;               /* of what was written in that epoch */
+};
+
+/** leat_volume_aio_pwritev - as leat_aio_pwritev()
+ * @stable: on stable storage before the callback; else recorded as unstable
+ * @ret: valid in the callback
+ *
+ * If the epoch of the file is a newer one by then, it was cut since: what was written counts as written before that.
+ */
+int leat_volume_aio_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off, bool stable,
+			    struct leat_volume_written *ret, struct leat_cb cb);
+
+/** leat_volume_unstable_create - creates the record of what was written to a file, by any session, and is not stable
+ * @lost: unstable data of the file may be lost. Runs before an fsync that began after the loss can end; any thread, with
+ * a lock: it must call no function of the library
+ *
+ * Return: 0, -ENOMEM.
+ */
+int leat_volume_unstable_create(void (*lost)(void *ctx), void *ctx, struct leat_volume_unstable **ret);
+
+/** leat_volume_unstable_any - is anything recorded? Any thread */
+bool leat_volume_unstable_any(struct leat_volume_unstable *u);
+void leat_volume_unstable_free(struct leat_volume_unstable *u); /* NULL is fine. Files that use it are closed */
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -391,6 +391,12 @@ static void send_there(struct lt_call *c)
 		lt_cache_sent(c);
 	}
 	c->rpc.why = NULL;
+	if (unlikely(c->m->make_call) && c->server == c->m->server) {
+		c->err = c->m->make_call(c);
+		if (c->err)
+			wait_ns(c, failed_at_start, 0);
+		return;
+	}
 	if (unlikely(c->engine)) {
 		c->rpc.done = done_there;
 		c->replied = false;
@@ -492,6 +498,8 @@ void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t
 void lt_call_cancel(struct lt_call *c)
 {
 	c->cancelled = true;
+	if (unlikely(c->asks))
+		return;
 	if (!c->waits && c->engine) {
 		if (c->replied || c->cancelling)
 			return;

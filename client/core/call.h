@@ -123,6 +123,7 @@ struct lt_call {
 	bool cancelled;                  /* by lt_call_cancel(): there is no further attempt */
 	bool cancelling, replied;        /* cancel_msg has yet to come back; msg has come back */
 	bool waits;                      /* for the timer */
+	bool asks;                       /* the program: lt_source.h */
 	struct rpcrdma_timer timer;
 };
 
@@ -226,7 +227,8 @@ void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc
 bool lt_call_changes(const struct lt_call *c);
 
 /** lt_call_cancel - ends the call that is in progress, if any
- * done() runs before this function returns, or soon afterwards if the call is on a connection of another thread.
+ * done() runs before this function returns, or soon afterwards if the call is on a connection of another thread, or asks the
+ * program.
  *
  * lt_call_ended() then returns the call with -ECANCELED; or with -EINPROGRESS, if the call changes something and the
  * server may have executed it. No peer can access the memory of the call any more.

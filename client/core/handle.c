@@ -61,6 +61,7 @@ static void free_mount(struct leat *m)
 	lt_mount_ref_end(m->ref);
 	lt_cache_destroy(m->cache);
 	pthread_mutex_destroy(&m->lock);
+	free(m->source);
 	free(m);
 }
 

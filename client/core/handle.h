@@ -19,6 +19,7 @@
 
 struct lt_cache;
 struct lt_mount_ref;
+struct lt_source;
 struct lt_volume;
 struct lt_wait;
 
@@ -73,6 +74,9 @@ struct leat {
 	struct lt_wait *drain;             /* waits until there are no tasks; NULL: no one waits */
 	struct list files;
 	struct lt_volume *volume;          /* NULL: not a striped volume */
+	/* Makes a call instead of the server, which is never connected; as lt_source_call(). NULL: the server */
+	int (*make_call)(struct lt_call *c);
+	struct lt_source *source;          /* its state */
 	lt_before_resize before_resize;    /* NULL: not a striped volume */
 	struct list grown;                 /* struct lt_grown */
 	struct list opening, removed;      /* see removed.h, also for the next five */

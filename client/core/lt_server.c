@@ -279,6 +279,6 @@ static void look_conn(void *of, void *arg)
 
 void lt_server_look(struct lt_server *s, struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
-	if (lt_sync_run_at(s->session, rpcrdma_clnt_engine(c), look_conn, c, ret))
+	if (!c || lt_sync_run_at(s->session, rpcrdma_clnt_engine(c), look_conn, c, ret))
 		memset(ret, 0, sizeof(*ret));
 }

@@ -96,7 +96,7 @@ must_check int lt_server_dial(struct lt_server *s, unsigned index, const struct 
 /** lt_server_close - rpcrdma_clnt_destroy() on the thread of its engine; the connection is silent no more */
 void lt_server_close(struct lt_server *s, struct rpcrdma_clnt *c);
 
-/** lt_server_look - rpcrdma_clnt_info() on the thread of its engine */
+/** lt_server_look - rpcrdma_clnt_info() on the thread of its engine; without a connection, zeroes */
 void lt_server_look(struct lt_server *s, struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
 
 #endif

@@ -180,7 +180,7 @@ static void close_idle(struct lt_op *op)
 {
 	struct leat_file *f = op->task.file;
 
-	if (f->m->volume)
+	if (f->m->volume && !f->unstable)
 		lt_striped_commit(op, close_finish);
 	else if (f->has_unstable)
 		start_commit(op, close_committed);

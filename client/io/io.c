@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "leat_volume.h"
 #include "lt_bulk.h"
 #include "handle.h"
 #include "io.h"
@@ -156,11 +157,12 @@ static stable_how stability(const struct leat_file *f)
 
 /* @iov: copied; the memory that it points to is not
  * @internal: as lt_task.internal
+ * @written: as lt_bulk.written
  *
  * Return: 0; -EBADF, -EISDIR, -EINVAL, -EFBIG, -ENOMEM; @cb is consumed in every outcome.
  */
-static int submit_io(struct leat_file *f, bool write, bool internal, const struct iovec *iov, int cnt, uint64_t off,
-		     struct leat_cb cb)
+static int submit_as(struct leat_file *f, bool write, bool internal, stable_how how, struct leat_volume_written *written,
+		     const struct iovec *iov, int cnt, uint64_t off, struct leat_cb cb)
 {
 	struct leat *m;
 	struct lt_bulk *io;
@@ -189,7 +191,8 @@ static int submit_io(struct leat_file *f, bool write, bool internal, const struc
 	io->ops = m->volume ? &lt_striped_ops : &file_ops;
 	io->object = f;
 	io->write = write;
-	io->how = stability(f);
+	io->how = how;
+	io->written = written;
 	io->unit = write ? m->wsize : m->rsize;
 	if (m->volume) {
 		io->unit = STRIPE_IO_MAX;
@@ -200,6 +203,21 @@ static int submit_io(struct leat_file *f, bool write, bool internal, const struc
 	io->size = size;
 	lt_bulk_submit(io);
 	return 0;
+}
+
+static int submit_io(struct leat_file *f, bool write, bool internal, const struct iovec *iov, int cnt, uint64_t off,
+		     struct leat_cb cb)
+{
+	return submit_as(f, write, internal, f ? stability(f) : UNSTABLE, NULL, iov, cnt, off, cb);
+}
+
+int leat_volume_aio_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off, bool stable,
+			    struct leat_volume_written *ret, struct leat_cb cb)
+{
+	if (!f || !f->unstable || !ret)
+		return lt_task_refuse(cb, -EBADF);
+	*ret = (struct leat_volume_written){ 0 };
+	return submit_as(f, true, false, stable ? DATA_SYNC : UNSTABLE, ret, iov, cnt, off, cb);
 }
 
 int leat_aio_pread(struct leat_file *f, void *buf, size_t len, uint64_t off, struct leat_cb cb)

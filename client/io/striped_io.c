@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "leat_volume.h"
 #include "lt_stage.h"
 #include "nfs3_names.h"
 #include "readahead.h"
@@ -259,6 +260,15 @@ static bool take_read(struct lt_subreq *p)
 	return !lt_bulk_may_continue(p) || !send_data(p);
 }
 
+/* What was written by older layouts was before a cut, and says nothing of the size. */
+static void note_written(struct leat_volume_written *w, uint64_t epoch, uint64_t end)
+{
+	if (epoch < w->epoch)
+		return;
+	w->end = epoch == w->epoch ? MAX(w->end, end) : end;
+	w->epoch = epoch;
+}
+
 static bool take_write(struct lt_subreq *p)
 {
 	struct lt_bulk *io = p->bulk;
@@ -266,7 +276,9 @@ static bool take_write(struct lt_subreq *p)
 	uint64_t last = lt_stripe_file_off(&s->layout, p->stripe, p->mark + p->len - 1);
 
 	io->changed = true;
-	if (p->epoch == s->epoch)
+	if (io->written)
+		note_written(io->written, p->epoch, last + 1);
+	else if (p->epoch == s->epoch)
 		lt_striped_wrote(s, last + 1);
 	if (!is_sync(io) && lt_striped_wrote_unstable(io->object, p->stripe, p->res.stripe_write.STRIPECHANGEres_u.verf))
 		stop(p, -ENOMEM, NULL, "");

@@ -9,6 +9,8 @@
  *
  *             If servers refuse handles, there is another round with a new layout: once, or more often if the epoch rises. A COMMIT that ends without reply
  *             says nothing about a loss: the next one tells.
+ *             Files of leat_volume_open() share what is unstable with other sessions (stripes/unstable.c), have no sizes
+ *             to report, and promise nothing after a loss, which the program hears of.
  * Memory:     The calls of a round, for as long as it lasts; verifiers for as long as the file is open.
  * Threads:    The owner's.
  * Errors:     As file.c; a stripe server that is away is -EIO with its URL.
@@ -20,6 +22,7 @@
 #include "handle.h"
 #include "op.h"
 #include "striped_io.h"
+#include "unstable.h"
 #include "verfs.h"
 
 #define LOST "a stripe server lost data that was written but not yet stable"
@@ -68,6 +71,8 @@ void lt_striped_close(struct leat_file *f)
 
 int lt_striped_wrote_unstable(struct leat_file *f, uint32_t stripe, uint64_t verf)
 {
+	if (f->unstable)
+		return lt_unstable_wrote(f->unstable, f->striped->layout.width, stripe, verf);
 	if (!f->verfs)
 		f->verfs = calloc(f->striped->layout.width, sizeof(*f->verfs));
 	if (!f->verfs) {
@@ -78,18 +83,30 @@ int lt_striped_wrote_unstable(struct leat_file *f, uint32_t stripe, uint64_t ver
 	return 0;
 }
 
-static unsigned count_unstable(const struct leat_file *f)
+/* Does the stripe need a COMMIT? @ret_upto: the last write that it would cover */
+static bool is_unstable(const struct leat_file *f, uint32_t stripe, uint64_t *ret_upto)
 {
-	unsigned n = 0;
+	if (f->unstable)
+		return lt_unstable_has(f->unstable, stripe, ret_upto);
+	*ret_upto = f->verfs ? f->verfs[stripe].count : 0;
+	return f->verfs && (f->verfs[stripe].n || f->verfs[stripe].lost);
+}
 
-	for (uint32_t i = 0; f->verfs && i < f->striped->layout.width; i++)
-		n += f->verfs[i].n != 0 || f->verfs[i].lost;
-	return n;
+static bool is_any_unstable(const struct leat_file *f)
+{
+	bool any = false;
+	uint64_t upto;
+
+	if (f->unstable) /* perhaps of another session: the layout may not be known here */
+		return leat_volume_unstable_any(f->unstable);
+	for (uint32_t i = 0; i < f->striped->layout.width && !any; i++)
+		any = is_unstable(f, i, &upto);
+	return any;
 }
 
 bool lt_striped_is_dirty(const struct leat_file *f)
 {
-	return f->striped && lt_file_can_write(f) && (count_unstable(f) || lt_striped_owes(f->striped));
+	return f->striped && lt_file_can_write(f) && (is_any_unstable(f) || lt_striped_owes(f->striped));
 }
 
 /* ---- the end ---- */
@@ -171,7 +188,9 @@ static void take_commit(struct commit *c, int err)
 	int first = err;
 
 	if (!err) {
-		if (lt_verfs_synced(&f->verfs[c->stripe], c->res.STRIPECHANGEres_u.verf, c->upto, true))
+		if (f->unstable)
+			lt_unstable_synced(f->unstable, c->stripe, c->res.STRIPECHANGEres_u.verf, c->upto);
+		else if (lt_verfs_synced(&f->verfs[c->stripe], c->res.STRIPECHANGEres_u.verf, c->upto, true))
 			f->lost = true;
 		return;
 	}
@@ -183,7 +202,7 @@ static void take_commit(struct commit *c, int err)
 	err = lt_striped_away(&op->task, f->striped, c->stripe, &c->call, "COMMIT", err);
 	if (err == first)
 		lt_task_explain(&op->task, err, "COMMIT", "%s", lt_call_cause(&c->call));
-	f->lost = f->lost || (c->call.status && err == first);
+	f->lost = f->lost || (c->call.status && err == first && !f->unstable);
 	if (!sync->err)
 		sync->err = err;
 }
@@ -234,7 +253,6 @@ static bool send_commit(struct lt_stripe_sync *sync, struct commit *c)
 		return false;
 	}
 	c->of = sync;
-	c->upto = f->verfs[c->stripe].count;
 	lt_call_init(&c->call, f->m, NULL);
 	memcpy(c->args.at.handle, s->writes.v[c->stripe], sizeof(c->args.at.handle));
 	sync->flying++;
@@ -246,22 +264,25 @@ static bool send_commit(struct lt_stripe_sync *sync, struct commit *c)
 static void send_commits(struct lt_stripe_sync *sync)
 {
 	struct leat_file *f = sync->op->task.file;
-	uint32_t stripe = 0;
+	uint32_t width = f->striped->layout.width;
 
 	free(sync->commits);
 	sync->epoch = f->striped->writes.epoch;
-	sync->n = count_unstable(f);
-	sync->commits = sync->n ? calloc(sync->n, sizeof(*sync->commits)) : NULL;
-	if (sync->n && !sync->commits) {
+	sync->n = 0;
+	sync->commits = width ? calloc(width, sizeof(*sync->commits)) : NULL;
+	if (width && !sync->commits) {
 		finish(sync, -ENOMEM);
 		return;
 	}
 	sync->op->stop_others = stop_commits;
-	for (unsigned i = 0; i < sync->n; stripe++) {
-		if (!f->verfs[stripe].n && !f->verfs[stripe].lost)
+	for (uint32_t i = 0; i < width; i++) {
+		struct commit *c = &sync->commits[sync->n];
+
+		if (!is_unstable(f, i, &c->upto))
 			continue;
-		sync->commits[i].stripe = stripe;
-		if (!send_commit(sync, &sync->commits[i++]))
+		c->stripe = i;
+		sync->n++;
+		if (!send_commit(sync, c))
 			break;
 	}
 	if (!sync->flying)
@@ -305,6 +326,10 @@ void lt_striped_commit(struct lt_op *op, lt_op_step next)
 	struct leat_file *f = op->task.file;
 	struct lt_stripe_sync *sync;
 
+	if (f->unstable && lt_striped_open(f)) {
+		next(op, -ENOMEM);
+		return;
+	}
 	if (!lt_striped_is_dirty(f) && !f->lost) {
 		next(op, 0);
 		return;

@@ -489,6 +489,7 @@ struct lt_bulk *lt_bulk_get(struct leat *m, const struct iovec *iov, int cnt)
 	b->task.background = false;
 	b->task.path2 = NULL;
 	b->budget = NULL;
+	b->written = NULL;
 	return b;
 }
 

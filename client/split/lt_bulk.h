@@ -23,6 +23,7 @@
 
 #define LT_BULK_PARTS_MAX 64 /* iovecs of one call */
 
+struct leat_volume_written;
 struct lt_bulk;
 struct lt_stage;
 
@@ -114,6 +115,7 @@ struct lt_bulk {
 	uint32_t grain;            /* ... and at multiples of this, however their memory is divided; 1: none */
 	uint64_t off, size;        /* as requested */
 	struct lt_budget *budget;  /* NULL: credits limit what is in flight. lt_stage.h: that of staging buffers, too */
+	struct leat_volume_written *written; /* of leat_volume_aio_pwritev(): the caller's memory; else NULL */
 
 	/* private to lt_bulk.c and the ops */
 	struct lt_bulk *next_free;

@@ -113,7 +113,7 @@ int lt_volume_take_map(struct lt_volume *v, const VOLMAPresok *ok)
 	return rc;
 }
 
-static int create_volume(struct leat *m, const VOLMAPresok *ok)
+int lt_volume_create(struct leat *m, const VOLMAPresok *ok)
 {
 	struct lt_volume *v = calloc(1, sizeof(*v));
 	int rc;
@@ -160,7 +160,7 @@ int lt_volume_find(struct leat *m, char *why, size_t cap)
 		if (!rc)
 			rc = volume_errno(res.status);
 		if (!rc)
-			rc = create_volume(m, &res.VOLMAPres_u.resok);
+			rc = lt_volume_create(m, &res.VOLMAPres_u.resok);
 		if (rc)
 			snprintf(why, cap, "the map of the volume: %s", strerror(-rc));
 	} else {

@@ -40,6 +40,9 @@ struct lt_volume {
  */
 must_check int lt_volume_find(struct leat *m, char *why, size_t cap);
 
+/** lt_volume_create - sets m->volume, to a volume with this map; Return: as lt_volume_take_map() */
+must_check int lt_volume_create(struct leat *m, const VOLMAPresok *ok);
+
 /** lt_volume_destroy - drops the servers; on the owner's thread, without operations. NULL is fine */
 void lt_volume_destroy(struct lt_volume *v);
 

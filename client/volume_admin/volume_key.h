@@ -10,12 +10,7 @@
 
 #include "base/util.h"
 #include "leat_volume.h"
-#include "stripe_handle.h"
-
-struct leat_volume_key {
-	uint64_t volume;
-	struct stripe_keys keys;
-};
+#include "lt_key.h"
 
 /** lt_volume_sign - signs a command for a minute
  * @server: id; 0: the manager
