@@ -110,6 +110,7 @@ LDFLAGS_test_stripe_server := -Wl,--wrap=pwritev2,--wrap=fs_limits_find,--wrap=f
 LDFLAGS_test_stripe_crash := -Wl,--wrap=fsetxattr,--wrap=linkat,--wrap=fsync,--wrap=ftruncate,--wrap=mkdirat,--wrap=openat,--wrap=renameat
 LDFLAGS_test_stripe_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nomem := -Wl,$(NOMEM),--wrap=server_start,--wrap=server_reload
+LDFLAGS_test_volume_nfs := -Wl,--wrap=pwritev2,--wrap=ftruncate,--wrap=fsync,--wrap=fdatasync,--wrap=fs_limits_find,--wrap=volume_wrote,--wrap=volume_layout_of,--wrap=reactor_stop
 LDFLAGS_test_volume_manager := -Wl,--wrap=fsync,--wrap=setxattr,--wrap=ftruncate,--wrap=fs_limits_find,--wrap=name_to_handle_at
 LDFLAGS_test_volume_cuts := -Wl,--wrap=vfs_lookup
 LDFLAGS_test_volume_leases := -Wl,--wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat

@@ -42,6 +42,7 @@ struct client_admission {
 	struct fair_client waiting; /* in reactor->admission */
 	unsigned live;              /* slots held: requests that the server itself works on */
 	size_t dirty;               /* files: files_dirtied() */
+	size_t room;                /* bytes: nfs_room.h */
 };
 
 struct client {

@@ -6,6 +6,7 @@
 #ifndef LEAT_SERVER_LOOP_H
 #define LEAT_SERVER_LOOP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "rpcrdma.h"
@@ -15,6 +16,7 @@
 struct loop {
 	struct rpcrdma_engine *engine;
 	struct worker_pool *workers;
+	atomic_uint *asking; /* operations, of all reactors, that wait for other servers, or for this one itself */
 	unsigned flushing; /* work in progress for no call: syncs, close batches, access times, ended exports */
 	bool stop;	   /* the thread has ended, or ends now: no completion runs any more */
 };

@@ -14,6 +14,7 @@
 #include "fs_limits.h"
 
 struct fsync_batch;
+struct store_ops;
 
 /* A directory tree with its file system, or the like. Its owner fills it in, and keeps it while stores use it. Read-only
  * then, except said_cached, so every thread may use it. */
@@ -21,6 +22,7 @@ struct volume {
 	const char *name;  /* for the administrator, in messages */
 	const char *path;  /* where it is in this host's file systems */
 	const struct data_conf *data; /* how its data is stored and travels */
+	const struct store_ops *store; /* where else its data is; NULL: as @data says */
 	uint64_t dev, ino; /* of its directory */
 	struct fs_limits limits; /* of its file system */
 	struct fsync_batch *fsyncs;	 /* of the server, or NULL: syncs are not shared */

@@ -216,6 +216,8 @@ size_t closing_count(const struct closing *c, uint64_t fs, size_t *all)
 
 void closing_file(struct closing *c, const struct store_file *f)
 {
+	if (f->use)
+		f->use->end(f->use);
 	closing_add(c, f->fs, f->fd);
 	if (f->direct.state >= STORE_DIRECT_OPEN)
 		closing_add(c, f->fs, f->direct.fd);

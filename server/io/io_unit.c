@@ -243,6 +243,8 @@ static int sink(struct io_unit *p)
 
 	if (!pl->rpc->can_map || pl->overlap || pl->by_unit)
 		return -EOPNOTSUPP;
+	if (pl->plan->store->own_memory)
+		return -EOPNOTSUPP;
 	p->iov = pl->iov;
 	p->iovcnt = PLACE_IOV_MAX;
 	return rpcrdma_req_sink(pl->rpc, p->off, p->len, p->iov, &p->iovcnt);
@@ -258,6 +260,8 @@ static bool source(struct io_unit *p)
 	if (pl->kind != PLACE_WRITE || pl->overlap || pl->by_unit)
 		return false;
 	if (!pl->rpc->args_local && !(pl->rpc->can_map && pl->plan->store->volume->data->trust_clients))
+		return false;
+	if (!pl->rpc->args_local && pl->plan->store->own_memory)
 		return false;
 	p->iov = pl->iov;
 	p->iovcnt = PLACE_IOV_MAX;

@@ -22,6 +22,7 @@
 #include "fh_log.h"
 #include "nfs.h"
 #include "store.h"
+#include "store_volume.h"
 #include "volume_defaults.h"
 #include "volume_manager.h"
 
@@ -91,8 +92,10 @@ static int open_managers(const struct nfs_server *srv, struct exports *e, char *
 	int err = volume_managers_open(&e->table, srv->exports ? &srv->exports->table : NULL, why, why_bytes);
 
 	for (size_t i = 0; i < e->table.n; i++) {
-		if (e->table.v[i].manager)
-			e->table.v[i].made = volume_layout_made;
+		if (!e->table.v[i].manager)
+			continue;
+		e->table.v[i].made = volume_layout_made;
+		e->table.v[i].volume.store = &store_volume_ops;
 	}
 	return err;
 }

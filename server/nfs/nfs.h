@@ -24,6 +24,7 @@
 #include "files.h"
 #include "groups.h"
 #include "mount3.h"
+#include "nfs_room.h"
 #include "nfs3.h"
 #include "nfsacl.h"
 #include "space.h"
@@ -46,6 +47,7 @@ struct nfs_server {
 	char *state_dir;      /* directory of the handle map, or NULL */
 	bool state_dir_usual; /* the default directory: it may be missing */
 	size_t files_max;     /* limit of open files of one reactor */
+	size_t room_max;      /* nfs_room.h: of one reactor */
 	bool manage_gids;     /* look up the groups of users */
 	pthread_mutex_t exports_lock; /* over the next */
 	struct exports *exports;      /* in force: exports_current() */
@@ -61,9 +63,10 @@ struct nfs_server {
  *   file_hits, file_misses   READ, WRITE, COMMIT: were descriptor and permission in the cache?
  *   sync_failed      failed syncs: the write verifier changes
  *   refused          calls for an export that does not admit their peer
- *   volume_refused   calls that need the contents of a striped file, which the manager of a volume does not move */
+ *   volume_refused   calls that are not possible for striped files
+ *   volume_waits     READs and WRITEs of striped files that waited, since others waited for stripe servers */
 #define NFS_COUNTERS(SUM) \
-	SUM(group_waits) SUM(file_hits) SUM(file_misses) SUM(sync_failed) SUM(refused) SUM(volume_refused)
+	SUM(group_waits) SUM(file_hits) SUM(file_misses) SUM(sync_failed) SUM(refused) SUM(volume_refused) SUM(volume_waits)
 
 /* Only the thread of the reactor writes; any thread may read. */
 struct nfs_counters {
@@ -75,6 +78,7 @@ struct nfs_reactor {
 	struct nfs_counters counters;
 	struct reactor *reactor;
 	struct files files;
+	struct nfs_room room;
 	struct groups *groups; /* supplementary groups of users; NULL: the call's own groups apply */
 	struct served_use *exports; /* exports for new calls */
 	/* Longest data of a reply that is sent inside the reply instead of a separate chunk: a READ over TCP, a
@@ -189,6 +193,8 @@ struct nfs_call {
 	struct nfs_reactor *re;
 	struct groups_wait groups_wait;
 	struct files_waiter opener; /* waits until more files may be opened */
+	struct nfs_room_use room;   /* READ, WRITE of a volume */
+	bool authorized;	    /* READ, WRITE: nfs_authorize() has run */
 	struct served_use *exports; /* in force when it was decoded: held */
 	struct export *exp;	    /* of the first handle */
 	struct fdcache_entry *file; /* READ, WRITE, COMMIT: held */

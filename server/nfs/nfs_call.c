@@ -36,6 +36,9 @@ void nfs_init(struct req *r)
 	call->file = NULL;
 	call->found.fd = call->opened.fd = call->made.fd = call->made.obj.fd = -1;
 	call->asked = call->rights = 0;
+	list_init(&call->room.link);
+	call->room.bytes = 0;
+	call->room.held = call->authorized = false;
 	call->open_tried = call->cached = call->keeps = false;
 	call->err = 0;
 	call->args.fh.data.data_val = call->mem.fh[0]; /* most arguments begin with a handle */
@@ -45,6 +48,7 @@ void nfs_release(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 
+	nfs_room_leave(r);
 	if (call->file)
 		fdcache_put(call->file);
 	assert(call->found.fd < 0 && call->opened.fd < 0 && call->made.fd < 0 && call->made.obj.fd < 0);
@@ -123,5 +127,5 @@ bool nfs_cancel(struct req *r)
 		groups_leave(&call->groups_wait);
 		return true;
 	}
-	return files_leave(&call->opener);
+	return nfs_room_cancel(r) || files_leave(&call->opener);
 }

@@ -116,6 +116,7 @@ static int create_reactor(struct reactor *re)
 		return -ENOMEM;
 	n->reactor = re;
 	n->inline_max = inline_max(re->srv);
+	nfs_room_init(&n->room, s->room_max);
 	err = files_create(&n->files, &re->loop, re->idx, s->files_max, flush_file, n);
 	if (!err && s->manage_gids)
 		err = groups_create(ask_groups, n, &n->groups);

@@ -182,6 +182,7 @@ int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nrea
 	}
 	s->srv = srv;
 	s->files_max = raise_file_limit(nreactors);
+	s->room_max = nfs_room_max(conf->pinned_max, nreactors);
 	s->manage_gids = conf->manage_gids && creds_can_assume();
 	if (conf->manage_gids && !s->manage_gids)
 		log_warn("manage-gids has no effect: leatd does not run as root");

@@ -35,7 +35,6 @@
 #include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
-#include "nfs3_volume.h"
 
 static bool is_write(const struct req *r)
 {
@@ -186,6 +185,31 @@ static enum prog_begin find_file(struct req *r)
 	return PROG_OPEN;
 }
 
+/* ---- whose turn it is ---------------------------------------------------------------------- */
+
+/* Before there are buffers: data of a volume comes from other servers, or goes there. */
+static uint32_t bytes_elsewhere(const struct req *r)
+{
+	const struct nfs_call *call = nfs_call(r);
+
+	if (!call->exp || !call->exp->manager)
+		return 0;
+	if (r->proc->move == PLACE_READ)
+		return MIN(call->args.read.count, NFS3_IO_MAX);
+	return r->proc->move == PLACE_WRITE ? MIN(call->args.write.count, NFS3_IO_MAX) : 0;
+}
+
+int nfs3_io_authorize(struct req *r)
+{
+	struct nfs_call *call = nfs_call(r);
+	int err = call->authorized ? 0 : nfs_authorize(r);
+
+	if (err)
+		return err;
+	call->authorized = true;
+	return nfs_room_enter(r, bytes_elsewhere(r));
+}
+
 /* ---- READ --------------------------------------------------------------------------------- */
 
 static void fill_plan(struct req *r, uint64_t off, uint32_t bytes)
@@ -209,8 +233,6 @@ enum prog_begin nfs3_io_read_begin(struct req *r)
 	uint32_t count = MIN(a->count, NFS3_IO_MAX);
 	enum prog_begin next;
 
-	if (nfs3_volume_has(r))
-		return reply_now(r, nfs3_conv_status(r, nfs3_volume_refuse(r)));
 	next = find_file(r);
 	if (next != PROG_MOVE)
 		return next;
@@ -233,6 +255,7 @@ void nfs3_io_read_finish(struct req *r)
 	READ3resok *ok = &call->res.read.READ3res_u.resok;
 	bool unknown;
 
+	nfs_room_leave(r);
 	if (pl->err && !pl->good) {
 		nfs3_fail(r, pl->err);
 		return;
@@ -262,8 +285,6 @@ int nfs3_io_write_payload(struct req *r)
 	WRITE3args *a = &call->args.write;
 	uint64_t end;
 
-	if (nfs3_volume_has(r))
-		return nfs3_volume_refuse(r);
 	if (a->count != a->data.length || a->count > NFS3_IO_MAX || a->stable > FILE_SYNC)
 		return -EINVAL;
 	if (!add_u64(a->offset, a->count, &end) || end > INT64_MAX)
@@ -320,6 +341,7 @@ void nfs3_io_write_finish(struct req *r)
 	WRITE3res *res = &call->res.write;
 	WRITE3resok *ok = &res->WRITE3res_u.resok;
 
+	nfs_room_leave(r);
 	if (call->args.write.stable == UNSTABLE)
 		fdcache_wrote(call->file);
 	if (pl->sync_failed)

@@ -20,6 +20,9 @@ struct timespec;
 
 struct server;
 
+/** nfs3_io_authorize - prog.authorize of NFS: nfs_authorize(), and a turn for READ and WRITE of a volume */
+int must_check nfs3_io_authorize(struct req *r);
+
 /** nfs3_io_write_payload - prog_proc.payload of WRITE
  *
  * Return: 0, -EINVAL, -EFBIG.

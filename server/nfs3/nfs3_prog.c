@@ -219,7 +219,7 @@ const struct prog prog_nfs3 = {
 	.procs = procs,
 	.nprocs = ARRAY_SIZE(procs),
 	NFS_CALL,
-	.authorize = nfs_authorize,
+	.authorize = nfs3_io_authorize,
 	.fail = nfs3_fail,
 	.undone = nfs3_undone,
 };

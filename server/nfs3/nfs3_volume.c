@@ -56,8 +56,7 @@ int nfs3_volume_refuse(const struct req *r)
 	tell = log_limit_ok(&m->dir->refusals);
 	pthread_mutex_unlock(&m->dir->log_lock);
 	if (tell)
-		log_warn("volume %s: %s refused: the manager does not move the contents of striped files yet",
-			 m->name + 1, r->proc->name);
+		log_warn("volume %s: %s refused: not yet possible for striped files", m->name + 1, r->proc->name);
 	return -EOPNOTSUPP;
 }
 

@@ -71,6 +71,7 @@ struct prog {
 	const char *name;
 	const struct prog_proc *procs;
 	uint32_t nprocs;
+	bool for_servers;	/* requests of other programs may wait for it, also in this server: at shutdown it ends last */
 	size_t call_bytes;	/* of its part of a request, r->call */
 	size_t args_at, res_at; /* of arguments and results in r->call */
 	/* Prepares r->call of a new request, whose arguments are zero; NULL: nothing to do */

@@ -64,6 +64,7 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, str
 	r->srv = srv;
 	r->idx = idx;
 	r->loop.workers = srv->workers;
+	r->loop.asking = &srv->asking;
 	r->req_bytes = service_req_bytes(srv);
 	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
@@ -113,7 +114,8 @@ static void on_drain(struct rpcrdma_timer *t)
 	struct reactor *r = container_of(t, struct reactor, drain);
 	/* work in progress that may have no request waiting for it */
 	bool working = r->loop.flushing || service_is_busy(r);
-	bool busy = r->taken > r->partial || working;
+	/* another reactor may call this one */
+	bool busy = r->taken > r->partial || working || atomic_load(r->loop.asking);
 
 	if (!r->closing && (!busy || clock_now_ns() >= r->drain_until_ns)) {
 		r->closing = true;

@@ -242,13 +242,21 @@ void req_run(struct req *r)
 	advance(r, had, take_step(r));
 }
 
+/* At shutdown, requests in progress may need calls of this server to itself. */
+static bool is_dropped(const struct conn *c, const struct rpcrdma_req *rpc)
+{
+	const struct prog *p = c->reactor->draining ? service_prog(c->srv, rpc->prog) : NULL;
+
+	return c->reactor->draining && !(p && p->for_servers && atomic_load(&c->srv->asking));
+}
+
 void req_call(void *conn, struct rpcrdma_req *rpc)
 {
 	struct conn *c = conn;
 	struct req *r = rpc->user;
 
 	if (!r) {
-		r = c->reactor->draining ? NULL : req_get(c, rpc);
+		r = is_dropped(c, rpc) ? NULL : req_get(c, rpc);
 		if (!r) { /* the client retransmits it, to the server that runs then */
 			rpcrdma_req_drop(rpc, NULL, NULL);
 			return;

@@ -39,6 +39,7 @@ struct server {
 	struct log_limit denials[SERVER_DENIALS]; /* log limits for refusals, by client */
 	bool everyone;		   /* --everyone: other users of this host are served too, as one user */
 	struct latency_tracer tracer;
+	atomic_uint asking;	/* loop.asking of all reactors */
 	struct drc *drc;	/* NULL: retransmitted requests are executed again */
 	struct drc *drc_writes; /* the same for WRITE */
 	uint8_t instance[SERVER_INSTANCE_BYTES]; /* random: identifies this run of the server */

@@ -16,6 +16,8 @@ const struct store_ops *store_of(const struct volume *v)
 {
 	const struct data_conf *d = v->data;
 
+	if (v->store)
+		return v->store;
 	switch (d->store.kind) {
 	case STORE_KIND_FILE:
 		break;

@@ -69,6 +69,11 @@ struct store_direct {
 
 struct store_io;
 
+/* What a store keeps for an open file; embedded in a structure of its own. */
+struct store_use {
+	void (*end)(struct store_use *u); /* the file is about to be closed; on its reactor's thread */
+};
+
 /* A file that is open for I/O, by store_open(). Owned by the program, or its descriptor cache (fdcache.c). Only the stores
  * of one reactor use it. store_close() ends it. */
 struct store_file {
@@ -80,6 +85,7 @@ struct store_file {
 	struct store_direct direct;
 	uint64_t fs; /* st_dev of its volume */
 	uint64_t dev, ino; /* identifies the file on all reactors, for syncs and queues; the owner sets them */
+	struct store_use *use; /* NULL: nothing. Only a file of the descriptor cache may have one */
 	struct store_io *opening; /* newest of a circle of operations that wait for STORE_DIRECT_OPENING; NULL: none */
 	pthread_rwlock_t syncs; /* store_file.c. Do not copy a structure that is in use. */
 };
@@ -218,6 +224,7 @@ struct store {
 	struct store_counters *counters;
 	struct volume *volume;
 	bool aligned; /* prefers memory that is aligned like the file offset, modulo DATA_ALIGN */
+	bool own_memory; /* memory that a client may unmap will not do */
 	struct store_queue *queue; /* in front of it, or NULL; store_make() */
 	unsigned touching; /* files with an update of the access time in flight: nfs3_atime.c */
 };

@@ -248,6 +248,7 @@ const struct prog prog_stripes = {
 	.name = "STRIPES",
 	.procs = procs,
 	.nprocs = ARRAY_SIZE(procs),
+	.for_servers = true,
 	.call_bytes = sizeof(struct stripe_call),
 	.args_at = offsetof(struct stripe_call, args),
 	.res_at = offsetof(struct stripe_call, res),

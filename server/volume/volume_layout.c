@@ -274,15 +274,15 @@ int volume_layout_removed(const struct volume_file *f, const struct file_layout 
 	return err ? err : !stx.stx_nlink || (stx.stx_nlink == 1 && is_pending(f, l));
 }
 
-/* The same as volume_layout_find(), under the lock. */
-static int find_layout(const struct fh_obj *o, const struct volume_file *f, struct file_layout *ret, uint64_t *ret_bytes)
+/* The same as volume_layout_find(), under the lock. @heals: adds a layout that a crash has withheld */
+static int find_layout(const struct volume_file *f, bool heals, struct file_layout *ret, uint64_t *ret_bytes)
 {
 	struct statx stx;
 	int err = volume_layout_get(f, ret), rc;
 
 	if (!err)
 		err = vfs_stat(f->fd, &stx);
-	else if (err == -ENODATA && !vfs_stat(f->fd, &stx) && !stx.stx_size && !o->exp->conf.ro) {
+	else if (err == -ENODATA && !vfs_stat(f->fd, &stx) && !stx.stx_size && heals) {
 		rc = volume_layout_add(f, &(struct dir_defaults){ 0, 0 });
 		err = rc == 1 ? volume_file_sync(f) : rc;
 		if (!err)
@@ -308,7 +308,7 @@ int volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, s
 	int rc;
 
 	lock(&f);
-	rc = find_layout(o, &f, ret, ret_bytes);
+	rc = find_layout(&f, !o->exp->conf.ro, ret, ret_bytes);
 	if (!rc)
 		rc = take_lease(&f, ret, by);
 	unlock(&f);
@@ -317,26 +317,41 @@ int volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, s
 	return rc == 1 ? 0 : rc;
 }
 
+int volume_layout_of(const struct volume_file *f, bool heals, struct file_layout *ret)
+{
+	uint64_t bytes;
+	int err;
+
+	lock(f);
+	err = find_layout(f, heals, ret, &bytes);
+	unlock(f);
+	return err;
+}
+
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
-int volume_raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd, uint64_t *ret_bytes)
+/* Under the lock, by a descriptor that is open for writing. */
+static int raise_open(int fd, uint64_t bytes, const struct creds *cr, uint64_t *ret_bytes)
 {
 	struct stat st;
 	int err;
 
-	*ret_fd = vfs_open_io(o, true);
-	if (*ret_fd < 0)
-		return *ret_fd;
-	if (fstat(*ret_fd, &st))
+	if (fstat(fd, &st))
 		return -errno;
 	*ret_bytes = MAX((uint64_t)st.st_size, bytes);
 	err = creds_assume(cr);
 	if (err)
 		return err;
 	/* also of an unchanged size it sets mtime, and takes set-id bits and capabilities, as a write does */
-	err = ftruncate(*ret_fd, (off_t)*ret_bytes) ? -errno : 0;
+	err = ftruncate(fd, (off_t)*ret_bytes) ? -errno : 0;
 	creds_resume();
 	return err;
+}
+
+int volume_raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd, uint64_t *ret_bytes)
+{
+	*ret_fd = vfs_open_io(o, true);
+	return *ret_fd < 0 ? *ret_fd : raise_open(*ret_fd, bytes, cr, ret_bytes);
 }
 
 int volume_handle_check(const struct stripe_handle *h, const struct file_layout *l)
@@ -403,6 +418,20 @@ int volume_report(const struct fh_obj *o, const struct volume_report *r, uint64_
 	return err;
 }
 
+int volume_wrote(const struct volume_file *f, uint64_t epoch, uint64_t end, const struct creds *cr)
+{
+	struct file_layout l;
+	uint64_t bytes;
+	int err;
+
+	lock(f); /* as of a report */
+	err = volume_layout_get(f, &l);
+	if (!err && l.epoch == epoch)
+		err = raise_open(f->fd, end, cr, &bytes);
+	unlock(f);
+	return err;
+}
+
 int volume_take_ids(const struct fh_obj *o, const struct creds *cr)
 {
 	struct volume_file f = volume_file_of(o);
@@ -433,7 +462,7 @@ static int link_pending(const struct volume_file *f, const struct file_layout *l
 static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_t bytes, const struct creds *cr, struct file_layout *l)
 {
 	uint64_t now, raised;
-	int fd = -1, err = find_layout(o, f, l, &now);
+	int fd = -1, err = find_layout(f, !o->exp->conf.ro, l, &now);
 
 	if (err)
 		return err;

@@ -21,7 +21,7 @@
 
 #define VOLUME_OBJECT_TEXT (2 * STRIPE_OBJECT_BYTES + 1)
 
-/* A regular file of a volume, as an O_PATH descriptor. */
+/* A regular file of a volume, by any descriptor. */
 struct volume_file {
 	struct volume_manager *m;
 	int fd;
@@ -43,6 +43,18 @@ static inline struct volume_file volume_file_of(const struct fh_obj *o)
  */
 int must_check volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, struct file_layout *ret,
 				  uint64_t *ret_bytes);
+
+/** volume_layout_of - as volume_layout_find(), for the manager's own reads and writes; @heals: files may get a layout */
+int must_check volume_layout_of(const struct volume_file *f, bool heals, struct file_layout *ret);
+
+/** volume_wrote - the manager itself has written up to @end by a layout of @epoch: raises the size, and sets the time of the
+ * last change, not durably. If the file was cut since, the write came before that, and changes neither
+ * @f: open for writing
+ * @cr: the caller, for what the kernel does to set-id bits
+ *
+ * Return: 0; -errno; as volume_layout_find().
+ */
+int must_check volume_wrote(const struct volume_file *f, uint64_t epoch, uint64_t end, const struct creds *cr);
 
 /** volume_take_ids - takes the set-id bits of a file as the kernel does when @cr writes to it
  * Its writes go to stripe servers, and it may never report them.

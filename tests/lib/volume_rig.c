@@ -33,6 +33,7 @@
 #define KEY "volume = 1122334455667788\nkey = 00112233445566778899aabbccddeeff\n"
 
 struct volume_rig volume_rig;
+void (*volume_rig_tune)(struct conf *conf);
 
 /* In a thread of its own, whose credentials and capabilities the server sets. */
 static void *run_start(void *arg)
@@ -156,6 +157,8 @@ static struct conf *manager_conf(void)
 		       clients(), r->volume ? "," : "", r->volume ? r->volume : "");
 	if (volume_conf_parse(text, &conf->exports[conf->nexports++], why, sizeof(why)))
 		fail_msg("%s: %s", text, why);
+	if (volume_rig_tune)
+		volume_rig_tune(conf);
 	return conf;
 }
 

@@ -29,6 +29,10 @@ extern struct volume_rig {
 	char server_url[VOLUME_RIG_SERVERS][160];
 } volume_rig;
 
+/* Changes the configuration of the manager before it starts; NULL: does not */
+struct conf;
+extern void (*volume_rig_tune)(struct conf *conf);
+
 /** volume_rig_start - makes the directories, and starts all servers; whatever fails is asserted
  * @volume: options of the volume, or NULL
  */
