@@ -109,6 +109,7 @@ LDFLAGS_test_leat_stripes_lies := -Wl,--wrap=xdr_VOLLAYOUTres,--wrap=xdr_VOLMAPr
 LDFLAGS_test_stripe_server := -Wl,--wrap=pwritev2,--wrap=fs_limits_find,--wrap=fsync,--wrap=fdatasync,--wrap=stripe_now
 LDFLAGS_test_stripe_crash := -Wl,--wrap=fsetxattr,--wrap=linkat,--wrap=fsync,--wrap=ftruncate,--wrap=mkdirat,--wrap=openat,--wrap=renameat
 LDFLAGS_test_stripe_nomem := -Wl,$(NOMEM_SERVER)
+LDFLAGS_test_volume_nfs_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nomem := -Wl,$(NOMEM),--wrap=server_start,--wrap=server_reload
 LDFLAGS_test_volume_nfs := -Wl,--wrap=pwritev2,--wrap=ftruncate,--wrap=fsync,--wrap=fdatasync,--wrap=fs_limits_find,--wrap=volume_wrote,--wrap=volume_layout_of,--wrap=reactor_stop
 LDFLAGS_test_volume_manager := -Wl,--wrap=fsync,--wrap=setxattr,--wrap=ftruncate,--wrap=fs_limits_find,--wrap=name_to_handle_at
