@@ -14,13 +14,14 @@
 #   local     reads and writes on 4 stripe servers without a limit, in memory (tmpfs), beside one; with the client's CPU
 #   names     names of a volume of 4 stripe servers beside those of a plain export: operations on FILES (10000) empty files,
 #             `leat put` of a directory of FILES / 5 files of 4 KiB, `leat ls -l` of FILES. Also on disk ($TMPDIR)
+#   nfs       READs and WRITEs of 1 MiB of an NFS client over TCP through the manager, beside those on a plain export
 #   shares    8 clients that read from one slow server (20 MB/s) for 5 * SECS: Jain's index of their shares (wanted: at least 0.95)
 #   many      64 clients that read 4 wide from 4 servers of 100 MB/s: shares, and how many clients had an error
 
 set -eu
 cd "$(dirname "$0")/.."
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${ROUNDS:=5}" "${SECS:=1}" "${SIZE:=128}" "${FILES:=10000}"
-parts=${*:-disks local names shares many}
+parts=${*:-disks local names nfs shares many}
 . scripts/private-leatd.sh
 . scripts/private-volume.sh
 
@@ -122,6 +123,40 @@ if wanted local; then
 	done
 	head_line local
 	rows 1 1 4
+fi
+
+# ---- NFS through the manager ----------------------------------------------------------------------
+
+nfs_rows() {
+	mkdir "$work/plain"
+	leatd_start "$work/plain" 2>/dev/null
+	volume_tcp=127.0.0.1
+	volume_start "$work/v" 4
+	head -c "$((SIZE << 20))" /dev/urandom >"$work/plain/f"
+	"$LEAT" put "$work/plain/f" "$volume_url/f"
+	round=0
+	while [ "$round" -lt "$ROUNDS" ]; do
+		for kind in read write; do
+			build/bench/nfs_io "${tcp_url%/*}" "/${tcp_url##*/}" f $kind "$SECS" "$SIZE" >>"$work/nfs.plain.$kind"
+			build/bench/nfs_io "${volume_url%/*}" /vol f $kind "$SECS" "$SIZE" >>"$work/nfs.volume.$kind"
+		done
+		round=$((round + 1))
+	done
+	echo
+	echo "nfs: 1 MiB, 8 in flight, over TCP (wanted: at least 0.4)"
+	for kind in read write; do
+		printf '    %-6s plain export %s MB/s, through the manager of 4 servers %s MB/s, ratio %s\n' $kind \
+			"$(median <"$work/nfs.plain.$kind")" "$(median <"$work/nfs.volume.$kind")" \
+			"$(ratio "$work/nfs.volume.$kind" "$work/nfs.plain.$kind")"
+	done
+	volume_stop
+	leatd_stop
+	volume_tcp=''
+	rm -rf "${work:?}"/*
+}
+
+if wanted nfs; then
+	nfs_rows
 fi
 
 # ---- names ---------------------------------------------------------------------------------------
