@@ -163,6 +163,18 @@ int leatds_check(struct leatds *l)
 
 /* ---- faults ------------------------------------------------------------------------------ */
 
+/* One thread of leatd takes the signal, and the others go on until that thread runs. */
+static int stop_one(struct leatds *l, unsigned i)
+{
+	int status;
+
+	kill(l->pids[i], SIGSTOP);
+	if (waitpid(l->pids[i], &status, WUNTRACED) == l->pids[i] && WIFSTOPPED(status))
+		return 0;
+	l->pids[i] = 0;
+	return fail(l, "leatd %u ended by itself: see %s/log.%u", i + 1, l->dir, i + 1);
+}
+
 int leatds_fail(struct leatds *l, unsigned server, enum fleet_fault fault)
 {
 	int rc = leatds_check(l);
@@ -176,8 +188,7 @@ int leatds_fail(struct leatds *l, unsigned server, enum fleet_fault fault)
 		l->pids[server] = 0;
 		return 0;
 	case FLEET_STOP:
-		kill(l->pids[server], SIGSTOP);
-		return 0;
+		return stop_one(l, server);
 	case FLEET_HOLD:
 		relay_hold(l->relay, server);
 		return 0;
