@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The leat authors
 #
 # linux_client_volume.sh - Linux's client on the manager of a striped volume, while leat writes the same files: names,
-# sizes, permissions, lists, cuts and removals, over TCP and RDMA
+# sizes, permissions, lists, cuts and removals; contents, which the manager moves; over TCP and RDMA
 #
 # Two stripe servers are leatds of their own, one over RDMA and one over TCP.
 
@@ -50,6 +50,9 @@ no_objects() { [ "$(objects)" -eq 0 ]; }
 is_same() { "$LEAT" cat "$vol/$1" | cmp - "$2"; }
 size_of() { stat -c %s "$m/$1"; }
 head -c 3000001 "$work/random" >"$work/big"
+cp -r xdr "$work/tree"
+ok 'a repository' sh -c "git init -q '$work/tree' && cd '$work/tree' && git add . &&
+	git -c user.name=x -c user.email=x@x commit -qm x"
 
 # writes files, and renames them over earlier ones, until $work/enough is there
 write_on() {
@@ -81,6 +84,25 @@ for way in tcp rdma; do
 	same 'its size' "$(size_of dir/empty)" 3000001
 	ok 'setfacl' setfacl -m u:4713:rw "$m/dir/empty"
 	same 'the list' "$(getfacl -cn "$m/dir/empty" 2>/dev/null | grep -c '^user:4713:rw-')" 1
+	# contents by Linux pass through the manager
+	ok 'Linux reads what leat wrote' cmp "$m/dir/other" "$work/big"
+	ok 'Linux writes' cp "$work/big" "$m/dir/copy"
+	ok 'leat reads what Linux wrote' is_same dir/copy "$work/big"
+	cp "$work/big" "$work/want"
+	for file in "$m/dir/copy" "$work/want"; do # across units, and not a page
+		dd if="$work/random" of="$file" bs=1000 count=70 seek=90 conv=notrunc,fsync 2>/dev/null
+	done
+	ok 'leat reads what Linux changed' is_same dir/copy "$work/want"
+	ok 'git clone' git clone -q "file://$work/tree" "$m/clone"
+	ok 'the clone is whole' git -C "$m/clone" fsck
+	ok 'the tree is whole' diff -r --exclude=.git "$work/tree" "$m/clone"
+	ok 'leat reads the tree' sh -c "'$LEAT' get -r '$vol/clone' '$work/back-$way' && diff -r '$work/tree' '$work/back-$way' \
+		--exclude=.git"
+	ok 'a compiler writes there' cc -c -Ixdr -Iinclude -o "$m/clone/layout.o" "$m/clone/layout.c"
+	ok 'the same object as elsewhere' sh -c "cc -c -Ixdr -Iinclude -o '$work/layout.o' '$m/clone/layout.c' &&
+		cmp '$work/layout.o' '$m/clone/layout.o'"
+	ok 'fio verifies' fio --name=v --filename="$m/dir/fio" --rw=randrw --bs=4k-200k --size=6m --verify=crc32c \
+		--do_verify=1 --ioengine=psync --fsync=20 --randseed=7
 	# cuts by Linux are cuts of the stripes; what is cut off does not come back
 	head -c 100000 "$work/big" >"$work/want"
 	ok 'truncate' truncate -s 100000 "$m/dir/moved"
@@ -105,7 +127,7 @@ for way in tcp rdma; do
 		same "the size of ${file##*/}" "$(stat -c %s "$file")" 3000001
 		ok "the contents of ${file##*/}" is_same "busy/${file##*/}" "$work/big"
 	done
-	ok 'rm -r' sh -c "rm -r '$m/busy' '$m/dir'"
+	ok 'rm -r' sh -c "rm -r '$m/busy' '$m/dir' '$m/clone'"
 	same 'nothing is left' "$(ls -A "$m")" ''
 	ok 'no objects are left' wait_for 60 no_objects
 	ok umount timeout 100 umount "$m"
