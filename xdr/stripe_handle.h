@@ -20,6 +20,7 @@
 #include "stripes.h"
 
 #define STRIPE_KEYS_MAX 2u
+#define STRIPE_LIFETIME_S 600u /* of handles that a manager signs; tombstones last longer */
 #define STRIPE_SKEW_S 30u /* clocks of a volume's servers may differ by as much */
 
 /* The keys of a volume: the first one signs. */

@@ -94,10 +94,14 @@ int leat_volume_mount(struct leat_session *s, const struct leat_volume_source *s
 
 int leat_volume_use(struct leat *m, const struct leat_volume_map *map, const struct leat_volume_key *key)
 {
+	int rc;
+
 	if (!m || !m->source)
 		return -EINVAL;
-	m->source->key = key;
-	return take_map(m, map);
+	rc = take_map(m, map);
+	if (!rc)
+		m->source->key = key;
+	return rc;
 }
 
 int leat_volume_open(struct leat *m, void *file, struct leat_volume_unstable *u, struct leat_file **ret)

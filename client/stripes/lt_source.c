@@ -20,8 +20,6 @@
 #include "lt_source.h"
 #include "lt_sized.h"
 
-#define LIFETIME_S 600u
-
 /* What lt_source_fh() makes */
 struct source_fh {
 	void *file;
@@ -55,7 +53,7 @@ int lt_source_call(struct lt_call *c)
 static int fill_layout(const struct lt_call *c, const struct leat_volume_answer *a)
 {
 	const struct leat_volume_key *key = c->m->source->key;
-	struct stripe_handle h = { .volume = key->volume, .epoch = a->epoch, .expiry = (uint64_t)time(NULL) + LIFETIME_S };
+	struct stripe_handle h = { .volume = key->volume, .epoch = a->epoch, .expiry = (uint64_t)time(NULL) + STRIPE_LIFETIME_S };
 	VOLLAYOUTres *res = c->rpc.res;
 	VOLLAYOUTresok *ok = &res->VOLLAYOUTres_u.resok;
 
@@ -68,9 +66,9 @@ static int fill_layout(const struct lt_call *c, const struct leat_volume_answer 
 	ok->stripes.stripes_len = a->nstripes;
 	ok->epoch = a->epoch;
 	ok->unit = a->stripe;
-	ok->lifetime = LIFETIME_S;
+	ok->lifetime = STRIPE_LIFETIME_S;
 	ok->bytes = INT64_MAX; /* reads end nowhere */
-	ok->lease = 2 * LIFETIME_S * 1000; /* none is needed while the handles are valid */
+	ok->lease = 2 * STRIPE_LIFETIME_S * 1000; /* none is needed while the handles are valid */
 	memcpy(ok->object, a->object, sizeof(ok->object));
 	memcpy(h.name.object, a->object, sizeof(h.name.object));
 	for (uint32_t i = 0; i < a->nstripes; i++) {

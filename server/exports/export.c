@@ -137,6 +137,10 @@ static int finish_volume(void *conf, char *why, size_t why_bytes)
 		return opt_fail(-EINVAL, why, why_bytes, "volume '%.80s': a name has no slash", c->name ? c->name : "");
 	if (c->stripe & (c->stripe - 1))
 		return opt_fail(-EINVAL, why, why_bytes, "volume %s: stripe=%u: must be a power of two", c->name, c->stripe);
+	if (c->data.given & (DATA_GIVEN_READ | DATA_GIVEN_WRITE | DATA_GIVEN_STORE | DATA_GIVEN_TRUST))
+		return opt_fail(-EINVAL, why, why_bytes,
+				"volume %s: store, read, write and trust_clients mean nothing here: stripe servers have the data",
+				c->name);
 	err = resolve_file(c, "key", &c->key, why, why_bytes);
 	if (!err)
 		err = resolve_file(c, "map", &c->map, why, why_bytes);

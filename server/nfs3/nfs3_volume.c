@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_volume.c - the program of volumes (xdr/volumes.x): MAP, LAYOUT, REPORT, RESERVE; and what NFS refuses on striped files
+ * nfs3_volume.c - the program of volumes (xdr/volumes.x), and what NFS procedures do otherwise with striped files
  *
  * Operation: A volume is an export with a manager. LAYOUT asks the kernel what the caller may do with the file, as READ and
  *            WRITE would, and signs a handle for each stripe. REPORT and RESERVE need no such question: a handle with the right to
- *            write proves it. The contents of striped files are not moved here yet: NFS procedures that would need that are
- *            refused.
+ *            write proves it. ALLOCATE and SEEK of striped files are refused.
  * Memory:    Stripes of a layout are in r->scratch. The map belongs to the exports that the request holds.
- * Threads:   Workers; MAP and refusals of READ and WRITE on the reactor.
+ * Threads:   Workers; MAP on the reactor.
  * Errors:    As statuses in the results.
  */
 #include "nfs3_volume.h"
@@ -285,13 +284,13 @@ static void fill_layout(struct req *r, const struct file_layout *l, uint64_t byt
 	const struct volume_manager *m = manager_of(r);
 	VOLLAYOUTresok *ok = &nfs_call(r)->res.vollayout.VOLLAYOUTres_u.resok;
 	struct stripe_handle h = { .volume = l->volume, .rights = nfs_call(r)->args.vollayout.rights, .epoch = l->epoch,
-				   .expiry = (uint64_t)time(NULL) + VOLUME_LIFETIME_S };
+				   .expiry = (uint64_t)time(NULL) + STRIPE_LIFETIME_S };
 
 	ok->map = m->map.version;
 	memcpy(ok->object, l->object, sizeof(ok->object));
 	ok->epoch = l->epoch;
 	ok->unit = l->at.unit;
-	ok->lifetime = VOLUME_LIFETIME_S;
+	ok->lifetime = STRIPE_LIFETIME_S;
 	ok->lease = nfs_call(r)->args.vollayout.lease.instance ? lease_ms() : 0;
 	ok->bytes = bytes;
 	ok->stripes.stripes_len = l->at.width;

@@ -126,7 +126,7 @@ int volume_check(struct volume_manager *m, const char *after, volume_pending_ent
 	ret->moves_ended = atomic_load(&m->dir->moves_ended);
 	ret->moves_begun = atomic_load(&m->dir->moves_begun);
 	ret->deposed = volume_pending_may(m->dir->pending) != 0;
-	ret->lifetime = VOLUME_LIFETIME_S;
+	ret->lifetime = STRIPE_LIFETIME_S;
 	if (after)
 		volume_object_text(after, text);
 	do {

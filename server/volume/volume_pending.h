@@ -34,8 +34,6 @@ struct volume_file;
 struct volume_manager;
 struct volume_pending;
 
-#define VOLUME_LIFETIME_S 600u /* of handles */
-
 /* How long things last, if not by stripe_timeo of the volume; for tests, which set them before they start a server. */
 struct volume_times {
 	const char *server; /* time in which a server has to reply, as an option of leat_set(); NULL: stripe_timeo */

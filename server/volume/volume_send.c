@@ -253,7 +253,7 @@ static int send_remove(struct leat *m, const struct leat_volume_command *c, cons
 {
 	(void)l;
 	(void)ret;
-	return leat_volume_object_remove(m, c, (uint64_t)time(NULL) + VOLUME_LIFETIME_S + STRIPE_SKEW_S, NULL, newest);
+	return leat_volume_object_remove(m, c, (uint64_t)time(NULL) + STRIPE_LIFETIME_S + STRIPE_SKEW_S, NULL, newest);
 }
 
 static int send_one(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, uint32_t stripe,

@@ -803,7 +803,7 @@ static uint64_t moves(void)
 
 	if (leat_volume_pending(m, key, NULL, NULL, &w))
 		fail_msg("%s", leat_error(m));
-	assert_true(!w.moving && !w.deposed && w.lifetime_s == VOLUME_LIFETIME_S);
+	assert_true(!w.moving && !w.deposed && w.lifetime_s == STRIPE_LIFETIME_S);
 	return w.moves;
 }
 

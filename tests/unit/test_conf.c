@@ -383,6 +383,8 @@ static void managed_volumes(void **state)
 		{ false, true, "", "volume b: no key given" },
 		{ false, true, ",key=/nonexistent", "volume b: key /nonexistent: No such file" },
 		{ true, true, ",stripe=96K", "volume b: stripe=98304: must be a power of two" },
+		{ true, true, ",read=direct", "volume b: store, read, write and trust_clients mean nothing here" },
+		{ true, true, ",trust_clients", "volume b: store, read, write and trust_clients mean nothing here" },
 		{ true, true, ",stripe=32K", "stripe=32K: must be" },
 		{ true, true, ",stripe=32M", "stripe=32M: must be" },
 		{ true, true, ",stripe=0", "stripe=0: must be" },

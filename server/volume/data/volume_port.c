@@ -276,6 +276,7 @@ int volume_port_get(struct loop *loop, struct volume_manager *m, bool heals, str
 	if (!*ret)
 		return create_port(loop, m, heals, ret);
 	(*ret)->refs++;
+	(*ret)->heals = heals; /* of the newest configuration */
 	return 0;
 }
 
@@ -288,10 +289,12 @@ int volume_port_manager(struct volume_port *p, struct volume_manager *m)
 	if (old == m)
 		return 0;
 	err = leat_volume_use(p->m, view_map(&m->map, &view), m->key);
+	if (err)
+		return err; /* the next operation tries again */
 	atomic_fetch_add(&m->refs, 1);
 	p->manager = m;
 	volume_manager_put(old);
-	return err;
+	return 0;
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
