@@ -26,6 +26,7 @@
 #include "fs_limits.h"
 #include "inside.h"
 #include "leat_flow.h"
+#include "leat_volume.h"
 #include "rpcrdma.h"
 #include "volume_rig.h"
 
@@ -43,7 +44,7 @@ static struct leat *m, *hasty; /* hasty: for calls that get no reply in time; ot
 static atomic_uint raised;          /* is added to the epoch of each layout */
 static atomic_bool climbs;          /* and grows each time, up to 2 */
 static atomic_uint rises;           /* or when so many layouts have been decoded; 0: never */
-static struct file_layout last;     /* the last one that the manager read */
+static struct file_layout made;     /* of the last make_file() */
 static atomic_uint layouts;
 
 int __real_file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode,
@@ -63,7 +64,6 @@ int __wrap_file_layout_decode(const struct stripe_keys *keys, uint64_t volume, c
 	if (atomic_load(&rises) && atomic_fetch_sub(&rises, 1) == 1)
 		atomic_fetch_add(&raised, 1);
 	ret->epoch += atomic_load(&raised);
-	last = *ret;
 	atomic_fetch_add(&layouts, 1);
 	return 0;
 }
@@ -121,6 +121,23 @@ static struct leat_file *open_file(struct leat *at, const char *name, int flags)
 	return f;
 }
 
+/* The manager reads layouts of other files, too, when their leases lapse. */
+static void note_layout(const char *name)
+{
+	struct leat_volume_layout *l;
+	struct leat_volume_map *map;
+
+	assert_int_equal(leat_volume_map(m, &map), 0);
+	assert_int_equal(leat_volume_layout(m, name, &l), 0);
+	assert_int_equal(l->nstripes, VOLUME_RIG_SERVERS);
+	made.volume = map->volume;
+	memcpy(made.object, l->object, sizeof(made.object));
+	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
+		made.servers[i] = l->stripes[i]->server;
+	leat_volume_layout_free(l);
+	leat_volume_map_free(map);
+}
+
 /* A file with data in all stripes, stable. */
 static struct leat_file *make_file(const char *name)
 {
@@ -128,13 +145,14 @@ static struct leat_file *make_file(const char *name)
 
 	assert_int_equal(leat_pwrite(f, data, BYTES, 0), BYTES);
 	assert_int_equal(leat_fsync(f), 0);
+	note_layout(name);
 	return f;
 }
 
 /* The server of a unit, and a unit of a server. */
 static unsigned server_of(unsigned unit)
 {
-	return last.servers[unit % VOLUME_RIG_SERVERS] - 1;
+	return made.servers[unit % VOLUME_RIG_SERVERS] - 1;
 }
 
 
@@ -459,7 +477,7 @@ static const struct stripe_keys keys = { .v = { { UINT64_C(0x0011223344556677), 
 static void fence(unsigned stripe, uint64_t epoch)
 {
 	struct rpcrdma_clnt_attr attr = { .cred.machine = "manager" };
-	struct stripe_command c = { .volume = last.volume, .server = last.servers[stripe], .term = 1,
+	struct stripe_command c = { .volume = made.volume, .server = made.servers[stripe], .term = 1,
 				    .expiry = (uint64_t)time(NULL) + 60, .number = epoch };
 	STRIPEFENCEargs args = { .name.stripe = stripe, .epoch = epoch };
 	STRIPESTATres res = { 0 };
@@ -471,8 +489,8 @@ static void fence(unsigned stripe, uint64_t epoch)
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_clnt *clnt;
 
-	memcpy(args.name.object, last.object, sizeof(last.object));
-	memcpy(order.name.object, last.object, sizeof(last.object));
+	memcpy(args.name.object, made.object, sizeof(made.object));
+	memcpy(order.name.object, made.object, sizeof(made.object));
 	stripe_command_make(&keys, &c, &order, args.command);
 	assert_int_equal(rpcrdma_addr_parse(volume_rig.server_url[c.server - 1], &attr.addr), 0);
 	assert_int_equal(rpcrdma_domain_create(NULL, &domain), 0);
