@@ -140,12 +140,13 @@ struct leat_volume_layout {
 int leat_volume_layout(struct leat *m, const char *path, struct leat_volume_layout **ret);
 void leat_volume_layout_free(struct leat_volume_layout *l); /* NULL is fine */
 
-/** leat_volume_raise - raises the size of a file to at least @bytes, and sets its time of the last change
+/** leat_volume_raise - raises the size of a file to at least @bytes, and sets its modification time
+ * @as: the layout from which the caller has learnt that
  * For data that a client wrote, and did not report before it ended. The right to write is needed. The size is never lowered.
  *
- * Return: as leat_volume_layout(); -EFBIG.
+ * Return: as leat_volume_layout(); -ESTALE: the path leads to another file than @as, or that was cut since; -EFBIG.
  */
-int leat_volume_raise(struct leat *m, const char *path, uint64_t bytes);
+int leat_volume_raise(struct leat *m, const char *path, const struct leat_volume_layout *as, uint64_t bytes);
 
 struct leat_volume_place {
 	size_t size;                /* set by the caller: sizeof(struct leat_volume_place) */
@@ -307,6 +308,7 @@ enum leat_volume_layout_state {
 	LEAT_VOLUME_LAYOUT_DAMAGED, /* none of this volume */
 	LEAT_VOLUME_LAYOUT_MISSING, /* of a file that is not empty */
 	LEAT_VOLUME_LAYOUT_UNREAD,  /* it could not be read or written, or a directory could not: @err says why */
+	LEAT_VOLUME_LAYOUT_UNSURE,  /* as COPIED, and one that could not be read may be of a file with the same object */
 };
 
 /* Takes what was found of the file @path, below the directory; files whose layout is valid are left out. @err: 0: it is signed
@@ -318,7 +320,8 @@ typedef int (*leat_volume_resign_fn)(void *ctx, const char *path, enum leat_volu
  * @repair: false: nothing is changed
  *
  * The key no longer proves anything of a layout that was copied with its file. So users that may not read
- * and write all files of the volume must not have been able to write in @dir. Layouts of two files with one object are not signed.
+ * and write all files of the volume must not have been able to write in @dir. Layouts of two files with one object are not signed, nor
+ * are copies if something could not be read.
  * Return: 0; -EBUSY: a manager runs; -ENOENT, -ENOTDIR: not the directory of a manager; -ENOMEM; -errno; what @fn returned.
  */
 int leat_volume_resign(const char *dir, const struct leat_volume_key *key, bool repair, leat_volume_resign_fn fn, void *ctx,

@@ -77,7 +77,7 @@ LDFLAGS_test_window := -Wl,--wrap=rr_ep_post
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_man_options := $(O)/libtools.a
 LDFLAGS_test_volume_start := -Wl,--wrap=fstatvfs
-LDFLAGS_test_volume_fsck := -Wl,--wrap=leat_volume_object_stat,--wrap=leat_volume_layout $(O)/libtools.a
+LDFLAGS_test_volume_fsck := -Wl,--wrap=leat_volume_object_stat,--wrap=leat_volume_layout,--wrap=getxattr $(O)/libtools.a
 LDFLAGS_test_mem_kind := -Wl,--wrap=ibv_reg_dmabuf_mr
 LDFLAGS_test_verbs_addr := -Wl,--wrap=rdma_bind_addr
 LDFLAGS_test_verbs_events := -Wl,--wrap=rdma_get_cm_event,--wrap=rdma_ack_cm_event,--wrap=rdma_destroy_id,--wrap=ibv_modify_qp,--wrap=ibv_destroy_qp,--wrap=ibv_destroy_cq,--wrap=ibv_create_comp_channel,--wrap=ibv_destroy_comp_channel

@@ -5,7 +5,8 @@
  *
  * Operation: All files are visited twice: first to see which objects several files have, then to sign. Each inode is handled once,
  *            whatever number of names it has. A file whose layout is valid keeps its object, also if copies
- *            of the layout exist. What is signed again stays as it is otherwise.
+ *            of the layout exist. If the first visit could not read everything, a copy may be that of a file which it has not
+ *            seen, so copies are not signed. What is signed again stays as it is otherwise.
  * Memory:    32 bytes for each file with a layout; the table grows to twice its size.
  * Threads:   Any.
  * Errors:    -errno with a text for the administrator. The program gets what concerns one file only.
@@ -45,6 +46,7 @@ struct resign {
 	const char *dir;
 	const struct leat_volume_key *key;
 	bool repair;
+	bool unread; /* by the first visit: some file or directory */
 	leat_volume_resign_fn fn;
 	void *ctx;
 	const char *attribute;
@@ -185,8 +187,10 @@ static int collect(struct resign *r, const FTSENT *e)
 	struct file f;
 	int err = open_file(r, e, &f);
 
-	if (err)
+	if (err) {
+		r->unread |= err != -ENOENT && err != -ENODATA && err != -EBADMSG;
 		return 0; /* the second visit tells */
+	}
 	err = add_entry(r, &f);
 	close(f.fd);
 	return err;
@@ -205,6 +209,8 @@ static int treat_layout(const struct resign *r, const FTSENT *e, const struct fi
 		return 0;
 	if (f->signer == SIGNED_NOT && is_shared(r, known))
 		return tell(r, e, LEAT_VOLUME_LAYOUT_SHARED, -EKEYREJECTED);
+	if (f->signer == SIGNED_NOT && r->unread)
+		return tell(r, e, LEAT_VOLUME_LAYOUT_UNSURE, -EKEYREJECTED);
 	err = r->repair ? sign(r, f) : 0;
 	return tell(r, e, err ? LEAT_VOLUME_LAYOUT_UNREAD : state, err);
 }
@@ -227,6 +233,11 @@ static int treat(struct resign *r, const FTSENT *e)
 	return err;
 }
 
+static bool is_unread(const FTSENT *e)
+{
+	return e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS;
+}
+
 /* @tells: the program gets what cannot be read */
 static int visit(struct resign *r, FTS *fts, int (*fn)(struct resign *r, const FTSENT *e), bool tells)
 {
@@ -236,8 +247,10 @@ static int visit(struct resign *r, FTS *fts, int (*fn)(struct resign *r, const F
 	for (errno = 0; !rc && (e = fts_read(fts)) != NULL; errno = 0) {
 		if (e->fts_info == FTS_F)
 			rc = fn(r, e);
-		else if (tells && (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS))
+		else if (is_unread(e) && tells)
 			rc = tell(r, e, LEAT_VOLUME_LAYOUT_UNREAD, -e->fts_errno);
+		else
+			r->unread |= is_unread(e);
 	}
 	return rc ? rc : -errno;
 }

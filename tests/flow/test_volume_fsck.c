@@ -27,6 +27,7 @@
 #include "client/tools/tool.h"
 #include "leat.h"
 #include "leat_volume.h"
+#include "stripe_handle.h"
 #include "stripe_record.h"
 #include "volume_pending.h"
 #include "volume_rig.h"
@@ -74,6 +75,22 @@ static int teardown(void **state)
 }
 
 /* ---- between the steps of the command -------------------------------------------------------- */
+
+static _Atomic ino_t unread_ino; /* a file whose attributes cannot be read; 0: none */
+
+ssize_t __real_getxattr(const char *path, const char *name, void *value, size_t bytes);
+ssize_t __wrap_getxattr(const char *path, const char *name, void *value, size_t bytes);
+
+ssize_t __wrap_getxattr(const char *path, const char *name, void *value, size_t bytes)
+{
+	struct stat st;
+
+	if (atomic_load(&unread_ino) && !stat(path, &st) && st.st_ino == atomic_load(&unread_ino)) {
+		errno = EIO;
+		return -1;
+	}
+	return __real_getxattr(path, name, value, bytes);
+}
 
 static void (*before_stat)(void), (*after_stat)(void), (*before_layout)(const char *path); /* called once */
 static const char *unreadable; /* LAYOUT of this path fails: */
@@ -531,6 +548,7 @@ static void pending_removal(void **state)
 
 static void too_long(void **state)
 {
+	struct leat_volume_layout *l;
 	struct stat st;
 	unsigned server;
 	char path[300];
@@ -552,10 +570,18 @@ static void too_long(void **state)
 	run(CLEAN, "--repair");
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_size, 200000);
-	assert_int_equal(leat_volume_raise(m, "/a", 1000), 0); /* never lower */
+	assert_int_equal(leat_volume_layout(m, "/a", &l), 0);
+	assert_int_equal(leat_volume_raise(m, "/a", l, 1000), 0); /* never lower */
 	assert_int_equal(stat(file_path("a"), &st), 0);
 	assert_int_equal(st.st_size, 855360);
-	assert_int_equal(leat_volume_raise(m, "/b", 1000), -ENOENT);
+	assert_int_equal(leat_volume_raise(m, "/b", l, 1000), -ENOENT);
+	write_file("/b");
+	assert_int_equal(leat_volume_raise(m, "/b", l, 1000000), -ESTALE); /* another file */
+	assert_int_equal(leat_truncate(m, "/a", 1000), 0);
+	assert_int_equal(leat_volume_raise(m, "/a", l, 855360), -ESTALE); /* a cut stays */
+	assert_int_equal(stat(file_path("a"), &st), 0);
+	assert_int_equal(st.st_size, 1000);
+	leat_volume_layout_free(l);
 }
 
 static void set_epoch(const char *path, uint64_t epoch)
@@ -942,6 +968,27 @@ static void resigns(void **state)
 	run(CLEAN, "");
 }
 
+/* A file that cannot be read may have the object of any copy. */
+static void resigns_no_copies(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	make_files();
+	end_manager();
+	copy_file_to("c", "copy");
+	assert_int_equal(stat(file_path("c"), &st), 0);
+	atomic_store(&unread_ino, st.st_ino);
+	run_resign(FAULTS, "--repair");
+	says("files/copy: its layout is signed for another file, perhaps for one that could not be read; not signed\n");
+	says("files/c: Input/output error\n");
+	says(", 0 signed again");
+	atomic_store(&unread_ino, 0);
+	run_resign(FAULTS, "--repair");
+	says("files/copy: its layout is signed for another file, and another file has the same object; not signed\n");
+	start_manager();
+}
+
 /* With the layouts signed again, the old key can be removed everywhere. */
 static void removes_old_keys(void **state)
 {
@@ -1073,6 +1120,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(counts_moves, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(resigns, setup, teardown),
+		cmocka_unit_test_setup_teardown(resigns_no_copies, setup, teardown),
 		cmocka_unit_test_setup_teardown(removes_old_keys, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_use, setup, teardown),
 	};

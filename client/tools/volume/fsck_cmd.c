@@ -91,7 +91,7 @@ static int check_volume(struct fsck *f)
 
 static int check_url(struct fsck *f, const char *url)
 {
-	if (tool_attach_with(url, TOOL_IMPATIENT, &f->t))
+	if (tool_attach_with(url, TOOL_IMPATIENT "&cache=none", &f->t))
 		return TOOL_FAILED;
 	if (!strcmp(f->t.path, "/"))
 		return check_volume(f);

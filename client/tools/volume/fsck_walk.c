@@ -90,7 +90,7 @@ static void tell_long(struct fsck *f, const char *path, const struct leat_volume
 	if (size > INT64_MAX)
 		fsck_outcome(f, 0, NULL);
 	else
-		fsck_outcome(f, f->repair ? leat_volume_raise(f->t.m, path, size) : 0, f->t.m);
+		fsck_outcome(f, f->repair ? leat_volume_raise(f->t.m, path, l, size) : 0, f->t.m);
 }
 
 /* @l: of after @o */

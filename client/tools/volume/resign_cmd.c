@@ -33,6 +33,8 @@ static const char *text_of(enum leat_volume_layout_state state)
 		return "its layout is damaged, or of another volume; not signed";
 	case LEAT_VOLUME_LAYOUT_MISSING:
 		return "it has no layout, and is not empty; not signed";
+	case LEAT_VOLUME_LAYOUT_UNSURE:
+		return "its layout is signed for another file, perhaps for one that could not be read; not signed";
 	case LEAT_VOLUME_LAYOUT_UNREAD:
 		break;
 	}
