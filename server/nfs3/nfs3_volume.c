@@ -71,7 +71,7 @@ int nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sat
 	waits = sa->size <= o->stx.stx_size || volume_has_writers(o); /* as long: for an earlier cut */
 	if (waits && !client_begin_long(r->conn->client))
 		return -EAGAIN;
-	err = volume_set_size(o, sa->size, &r->creds);
+	err = volume_set_size(o, sa->size, waits, &r->creds);
 	if (waits)
 		client_end_long(r->conn->client);
 	return err;

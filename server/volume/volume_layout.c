@@ -458,14 +458,17 @@ static int link_pending(const struct volume_file *f, const struct file_layout *l
 	return fsync(dir) ? vfs_after(-errno) : 0;
 }
 
-/* Under the lock. Return: 1: servers are to be told; 0; -errno */
-static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_t bytes, const struct creds *cr, struct file_layout *l)
+/* Under the lock. @may_wait: else nothing is begun that servers have to be told. Return: 1: they are to be told; 0; -errno */
+static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_t bytes, bool may_wait, const struct creds *cr,
+		    struct file_layout *l)
 {
 	uint64_t now, raised;
 	int fd = -1, err = find_layout(f, !o->exp->conf.ro, l, &now);
 
 	if (err)
 		return err;
+	if (!may_wait && (bytes < now || (l->cut == FILE_CUT_FENCE && l->cut_bytes == bytes)))
+		return -EAGAIN;
 	if (bytes >= now) {
 		err = volume_raise_size(o, bytes, cr, &fd, &raised);
 		if (fd >= 0)
@@ -501,7 +504,7 @@ bool volume_has_writers(const struct fh_obj *o)
 	return !err && volume_lease_others(f.m->dir->leases, l.object, 0);
 }
 
-int volume_set_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr)
+int volume_set_size(const struct fh_obj *o, uint64_t bytes, bool may_wait, const struct creds *cr)
 {
 	struct volume_file f = volume_file_of(o);
 	struct file_layout l;
@@ -509,12 +512,15 @@ int volume_set_size(const struct fh_obj *o, uint64_t bytes, const struct creds *
 
 	if (!rc)
 		rc = bytes > INT64_MAX ? -EFBIG : volume_pending_may(f.m->dir->pending);
-	if (!rc && volume_has_writers(o))
+	if (!rc && volume_has_writers(o)) {
+		if (!may_wait)
+			return -EAGAIN;
 		rc = volume_pending_ask(f.m->dir->pending, &f);
+	}
 	if (rc && rc != -EAGAIN && rc != -EHOSTDOWN) /* another cut is not complete, a server is away: the rest counts */
 		return rc;
 	lock(&f);
-	rc = set_size(o, &f, bytes, cr, &l);
+	rc = set_size(o, &f, bytes, may_wait, cr, &l);
 	unlock(&f);
 	if (rc != 1)
 		return rc;

@@ -104,11 +104,14 @@ bool volume_has_writers(const struct fh_obj *o);
 
 /** volume_set_size - cuts a file, or lets it grow, if the caller may write it
  *
- * What was written and not reported counts, so that it is cut; that of a server which is away does not. A cut is complete on every server in reach when it returns 0, and durably intended for the others.
- * Return: 0; -EACCES; -EAGAIN: an earlier cut is not complete yet, since a server is away; -EIO: also if another manager is at
+ * What was written and not reported counts, so that it is cut; that of a server which is away does not. A cut is complete on
+ * every server in reach when it returns 0, and durably intended for the others.
+ * @may_wait: the caller is counted (client_begin_long()), and may wait for stripe servers
+ *
+ * Return: 0; -EACCES; -EAGAIN: it would have to wait, or an earlier cut is not complete yet, since a server is away; -EIO: also if another manager is at
  * work; as volume_layout_find().
  */
-int must_check volume_set_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr);
+int must_check volume_set_size(const struct fh_obj *o, uint64_t bytes, bool may_wait, const struct creds *cr);
 
 /** volume_lock_names - between this and volume_unlock_names() no other change of the names or layouts of these objects begins
  * @b: its fd may be -1, or that of the same object
