@@ -504,7 +504,7 @@ void lt_bulk_submit(struct lt_bulk *b)
 	b->window = b->budget ? WINDOW_MAX : m->url.credits * m->server->clnts;
 	b->has_first = true;
 	b->staged = b->ops->stages && lt_stage_wants(b->iov, b->iov_cnt);
-	if (unlikely(b->staged))
+	if (unlikely(b->staged) && !b->budget) /* else the bytes of that bound the buffers, too */
 		b->budget = &m->session->stages;
 	b->changed = b->is_waiting = false;
 	b->waited.at = NULL;

@@ -409,6 +409,34 @@ static void budget(void **state)
 	leat_umount(other);
 }
 
+/* What is copied, since its parts are small, counts as well: a buffer for each call. */
+static void budget_of_copies(void **state)
+{
+	struct leat *other = volume_rig_mount("budget=1M");
+	struct leat_file *f = open_file(other, "copies", O_RDWR | O_CREAT);
+	struct iovec iov[2] = { { .iov_base = model, .iov_len = 500 }, { .iov_base = model + 500, .iov_len = UNIT - 500 } };
+	int64_t result[12];
+	uint64_t before;
+
+	(void)state;
+	write_all(other, f, model, 1, 0);
+	before = leat_flow_stat(other, "calls");
+	for (unsigned i = 0; i < 12; i++) {
+		const struct leat_cb cb = { .fn = note_result, .user_data = &result[i] };
+
+		result[i] = INT64_MIN;
+		assert_int_equal(leat_aio_pwritev(f, iov, 2, i * UNIT, cb), 0);
+	}
+	assert_in_range(leat_flow_stat(other, "calls") - before, 1, 4);
+	for (unsigned i = 0; i < 12; i++) {
+		while (result[i] == INT64_MIN)
+			(void)leat_poll(leat_session(other), 10);
+		assert_int_equal(result[i], UNIT);
+	}
+	close_file(other, f);
+	leat_umount(other);
+}
+
 /* Some that wait for the budget are cancelled, others go on. */
 static void cancelled_in_turn(void **state)
 {
@@ -615,6 +643,7 @@ int main(void)
 		cmocka_unit_test(random_ranges), cmocka_unit_test(holes),      cmocka_unit_test(many_parts),
 		cmocka_unit_test(no_copies),	 cmocka_unit_test(two_clients), cmocka_unit_test(sync_write),
 		cmocka_unit_test(not_yet),	 cmocka_unit_test(reports_by_itself), cmocka_unit_test(explicit_times), cmocka_unit_test(budget),
+		cmocka_unit_test(budget_of_copies),
 		cmocka_unit_test(cancelled_in_turn), cmocka_unit_test(shared_registrations), cmocka_unit_test(new_map),
 		cmocka_unit_test(cuts), cmocka_unit_test(cuts_of_others), cmocka_unit_test(removed), cmocka_unit_test(shared_servers), cmocka_unit_test(threads),
 	};
