@@ -114,9 +114,10 @@ LDFLAGS_test_volume_nomem := -Wl,$(NOMEM),--wrap=server_start,--wrap=server_relo
 LDFLAGS_test_volume_nfs := -Wl,--wrap=pwritev2,--wrap=ftruncate,--wrap=fsync,--wrap=fdatasync,--wrap=fs_limits_find,--wrap=volume_wrote,--wrap=volume_layout_of,--wrap=reactor_stop
 LDFLAGS_test_volume_manager := -Wl,--wrap=fsync,--wrap=setxattr,--wrap=ftruncate,--wrap=fs_limits_find,--wrap=name_to_handle_at
 LDFLAGS_test_volume_cuts := -Wl,--wrap=vfs_lookup
-LDFLAGS_test_volume_leases := -Wl,--wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat
+VOLUME_WATCH := --wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat
+LDFLAGS_test_volume_leases := -Wl,$(VOLUME_WATCH)
 LDFLAGS_test_lease_table := -Wl,$(NOMEM)
-LDFLAGS_test_volume_appends := $(LDFLAGS_test_volume_leases)
+LDFLAGS_test_volume_appends := -Wl,$(VOLUME_WATCH)
 LDFLAGS_test_volume_crash := -Wl,--wrap=openat,--wrap=symlinkat,--wrap=ftruncate,--wrap=rpcrdma_clnt_call,--wrap=linkat,--wrap=unlinkat,--wrap=renameat,--wrap=setxattr,--wrap=truncate,--wrap=leat_volume_object_fence,--wrap=leat_volume_object_remove
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 

@@ -27,6 +27,7 @@
 #include "tcp_proxy.h"
 #include "volume_pending.h"
 #include "volume_rig.h"
+#include "volume_watch.h"
 #include "volumes.h"
 
 LOG_DEFINE("test_volume_appends");
@@ -40,37 +41,11 @@ LOG_DEFINE("test_volume_appends");
 static struct leat *m;
 static uint8_t mem[FILE_MAX], data[8 * UNIT];
 
-/* ---- what is sent --------------------------------------------------------------------------- */
-
-static atomic_bool is_silent; /* no report is sent */
-static atomic_uint stats;     /* commands that ask for the length of an object */
-
-bool_t __real_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a);
-bool_t __wrap_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a);
-int __real_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
-				   uint64_t *newest);
-int __wrap_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
-				   uint64_t *newest);
-
-bool_t __wrap_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a)
-{
-	if (xdrs->x_op == XDR_ENCODE && atomic_load(&is_silent))
-		return FALSE;
-	return __real_xdr_VOLREPORTargs(xdrs, a);
-}
-
-int __wrap_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
-				   uint64_t *newest)
-{
-	atomic_fetch_add(&stats, 1);
-	return __real_leat_volume_object_stat(to, c, ret, newest);
-}
-
 /* ---- helpers -------------------------------------------------------------------------------- */
 
 static int start_on(bool tcp)
 {
-	atomic_store(&is_silent, false);
+	atomic_store(&volume_watch.is_silent, false);
 	volume_rig_start(tcp, "stripe=64K");
 	m = volume_rig_mount(NULL);
 	return 0;
@@ -196,7 +171,7 @@ static void several_clients(void **state)
 	void *failed;
 
 	(void)state;
-	atomic_store(&stats, 0);
+	atomic_store(&volume_watch.stats, 0);
 	for (unsigned i = 0; i < WRITERS; i++) {
 		writers[i] = i;
 		assert_int_equal(pthread_create(&threads[i], NULL, append_all, &writers[i]), 0);
@@ -206,7 +181,7 @@ static void several_clients(void **state)
 		assert_null(failed);
 	}
 	check_records("all", WRITERS);
-	assert_int_equal(atomic_load(&stats), 0);
+	assert_int_equal(atomic_load(&volume_watch.stats), 0);
 }
 
 /* What this client wrote, by whatever handle, is in front, and it can read it. */
@@ -241,11 +216,11 @@ static void behind_others(void **state)
 	char c = 0;
 
 	(void)state;
-	atomic_store(&is_silent, true);
-	atomic_store(&stats, 0);
+	atomic_store(&volume_watch.is_silent, true);
+	atomic_store(&volume_watch.stats, 0);
 	assert_int_equal(leat_pwrite(g, data, sizeof(data), 0), sizeof(data));
 	append(f, "x", 1);
-	assert_int_equal(atomic_load(&stats), 4);
+	assert_int_equal(atomic_load(&volume_watch.stats), 4);
 	assert_int_equal(leat_lseek(f, 0, SEEK_CUR), sizeof(data) + 1);
 	volume_rig_end_server(2);
 	assert_int_equal(leat_write(f, "y", 1), -EIO);
@@ -256,7 +231,7 @@ static void behind_others(void **state)
 	assert_int_equal(size_of("behind"), sizeof(data) + 12);
 	assert_int_equal(leat_pread(f, &c, 1, sizeof(data)), 1);
 	assert_int_equal(c, 'x');
-	atomic_store(&is_silent, false);
+	atomic_store(&volume_watch.is_silent, false);
 	leat_umount(other);
 	(void)leat_close(f); /* the server that ended may have lost what was not stable */
 }

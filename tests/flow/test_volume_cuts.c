@@ -126,7 +126,7 @@ static void shrinks_and_grows(void **state)
 		(void)snprintf(name, sizeof(name), "f%u", i);
 		write_file(name);
 		cut(name, ends[i]);
-		assert_int_equal(volume_rig_pending(), 0);
+		assert_int_equal(volume_rig_entries("m/pending"), 0);
 		assert_int_equal(epoch_of(name), 2);
 		cut(name, BYTES); /* it grows */
 		assert_int_equal(epoch_of(name), 2);
@@ -221,7 +221,7 @@ static void server_is_away(void **state)
 	write_file("g");
 	volume_rig_end_server(2);
 	cut("f", 100000);
-	assert_int_equal(volume_rig_pending(), 1);
+	assert_int_equal(volume_rig_entries("m/pending"), 1);
 	assert_int_equal(leat_unlink(m, "g"), 0);
 	volume_rig_start_server(2);
 	volume_rig_settle();
@@ -240,10 +240,10 @@ static void same_cut_again(void **state)
 	write_file("f");
 	volume_rig_end_server(2);
 	cut("f", 100000);
-	assert_int_equal(volume_rig_pending(), 1);
+	assert_int_equal(volume_rig_entries("m/pending"), 1);
 	volume_rig_start_server(2);
 	cut("f", 100000);
-	assert_int_equal(volume_rig_pending(), 0);
+	assert_int_equal(volume_rig_entries("m/pending"), 0);
 	volume_times = times;
 	cut("f", BYTES);
 	check_file("f", 100000);
@@ -261,7 +261,7 @@ static void manager_restarts(void **state)
 	cut("f", 0);
 	assert_int_equal(leat_unlink(m, "g"), 0);
 	volume_rig_end_manager();
-	assert_int_equal(volume_rig_pending(), 2);
+	assert_int_equal(volume_rig_entries("m/pending"), 2);
 	volume_rig_start_server(1);
 	volume_rig_start_manager();
 	volume_rig_settle();

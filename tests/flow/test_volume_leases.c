@@ -27,6 +27,7 @@
 #include "leat_volume.h"
 #include "volume_pending.h"
 #include "volume_rig.h"
+#include "volume_watch.h"
 #include "volumes.h"
 
 LOG_DEFINE("test_volume_leases");
@@ -39,40 +40,14 @@ LOG_DEFINE("test_volume_leases");
 static struct leat *m;
 static uint8_t data[BYTES], mem[BYTES];
 
-/* ---- what is sent --------------------------------------------------------------------------- */
-
-static atomic_bool is_gone; /* no report is sent */
-static atomic_uint stats;   /* commands that ask for the length of an object */
-
-bool_t __real_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a);
-bool_t __wrap_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a);
-int __real_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
-				   uint64_t *newest);
-int __wrap_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
-				   uint64_t *newest);
-
-bool_t __wrap_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a)
-{
-	if (xdrs->x_op == XDR_ENCODE && atomic_load(&is_gone))
-		return FALSE;
-	return __real_xdr_VOLREPORTargs(xdrs, a);
-}
-
-int __wrap_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
-				   uint64_t *newest)
-{
-	atomic_fetch_add(&stats, 1);
-	return __real_leat_volume_object_stat(to, c, ret, newest);
-}
-
 /* ---- helpers -------------------------------------------------------------------------------- */
 
 static int setup(void **state)
 {
 	(void)state;
 	volume_times.lease_ns = SHORT_NS;
-	atomic_store(&is_gone, false);
-	atomic_store(&stats, 0);
+	atomic_store(&volume_watch.is_silent, false);
+	atomic_store(&volume_watch.stats, 0);
 	m = volume_rig_mount(NULL);
 	return 0;
 }
@@ -126,10 +101,10 @@ static void write_and_go(const char *name, size_t bytes, uint64_t off)
 	struct leat *writer = volume_rig_mount(NULL);
 	struct leat_file *f = open_file(writer, name, O_WRONLY | O_CREAT);
 
-	atomic_store(&is_gone, true);
+	atomic_store(&volume_watch.is_silent, true);
 	write_at(f, bytes, off);
 	leat_umount(writer);
-	atomic_store(&is_gone, false);
+	atomic_store(&volume_watch.is_silent, false);
 }
 
 static void write_file(const char *name, size_t bytes)
@@ -150,18 +125,6 @@ static struct stat stat_of(const char *name)
 	return st;
 }
 
-static unsigned count_markers(void)
-{
-	DIR *d = opendir(tmp_dir_path(&volume_rig.dir, "m/writers"));
-	unsigned n = 0;
-
-	assert_non_null(d);
-	for (const struct dirent *e; (e = readdir(d)) != NULL;)
-		n += e->d_name[0] != '.';
-	closedir(d);
-	return n;
-}
-
 /* What is asynchronous ends some time. */
 #define WAIT_FOR(condition)                                                                            \
 	do {                                                                                           \
@@ -179,7 +142,7 @@ static void wait_for_size(const char *name, off_t bytes)
 
 static void wait_for_markers(void)
 {
-	WAIT_FOR(!count_markers());
+	WAIT_FOR(!volume_rig_entries("m/writers"));
 }
 
 /* The clock by which the kernel sets times of files has advanced. */
@@ -233,7 +196,7 @@ static void server_is_away(void **state)
 	volume_times.lease_ns = SHORT_NS;
 	volume_rig_start_manager();
 	WAIT_FOR(stat_of("bf").st_size >= 3 * (off_t)UNIT);
-	assert_int_equal(count_markers(), 1);
+	assert_int_equal(volume_rig_entries("m/writers"), 1);
 	volume_rig_start_server(3);
 	wait_for_size("bf", 4 * UNIT);
 	wait_for_markers();
@@ -243,7 +206,7 @@ static void manager_restarts(void **state)
 {
 	(void)state;
 	write_and_go("cf", BYTES, 0);
-	assert_int_equal(count_markers(), 1);
+	assert_int_equal(volume_rig_entries("m/writers"), 1);
 	assert_int_equal(stat_of("cf").st_size, 0);
 	volume_rig_end_manager();
 	volume_times.lease_ns = SHORT_NS;
@@ -277,16 +240,16 @@ static void last_report(void **state)
 
 	(void)state;
 	write_file("ef", BYTES);
-	assert_int_equal(count_markers(), 0);
+	assert_int_equal(volume_rig_entries("m/writers"), 0);
 	f = open_file(m, "ef", O_WRONLY);
 	g = open_file(m, "ef", O_WRONLY);
 	write_at(f, 100, 0);
-	assert_int_equal(count_markers(), 1);
+	assert_int_equal(volume_rig_entries("m/writers"), 1);
 	assert_int_equal(leat_fsync(f), 0);
-	assert_int_equal(count_markers(), 1);
+	assert_int_equal(volume_rig_entries("m/writers"), 1);
 	write_at(g, 100, 0);
 	assert_int_equal(leat_close(f), 0); /* g is still open */
-	assert_int_equal(count_markers(), 1);
+	assert_int_equal(volume_rig_entries("m/writers"), 1);
 	write_at(g, 100, 0);
 	assert_int_equal(leat_fsync(g), 0);
 	assert_int_equal(leat_close(g), 0);
@@ -299,9 +262,9 @@ static void last_report(void **state)
 	assert_int_equal(stat_of("ef").st_mtim.tv_sec, 1000);
 	f = open_file(m, "ef", O_RDONLY); /* readers have none */
 	assert_int_equal(leat_pread(f, mem, 10, 0), 10);
-	assert_int_equal(count_markers(), 0);
+	assert_int_equal(volume_rig_entries("m/writers"), 0);
 	assert_int_equal(leat_close(f), 0);
-	assert_int_equal(atomic_load(&stats), 0);
+	assert_int_equal(atomic_load(&volume_watch.stats), 0);
 }
 
 /* The lease of a file that is not written for long lapses. The next write gets another one first. */
@@ -314,11 +277,11 @@ static void idle_writer(void **state)
 	write_at(f, 10, 0);
 	assert_int_equal(leat_fsync(f), 0);
 	wait_for_markers();
-	assert_true(atomic_load(&stats) >= 4);
-	atomic_store(&is_gone, true);
+	assert_true(atomic_load(&volume_watch.stats) >= 4);
+	atomic_store(&volume_watch.is_silent, true);
 	write_at(f, BYTES, 0);
 	leat_umount(writer);
-	atomic_store(&is_gone, false);
+	atomic_store(&volume_watch.is_silent, false);
 	wait_for_size("hf", BYTES);
 	wait_for_markers();
 }
@@ -354,13 +317,13 @@ static void cut_or_removed(void **state)
 	(void)state;
 	write_file("jg", BYTES);
 	g = open_file(writer, "jg", O_WRONLY);
-	atomic_store(&is_gone, true);
+	atomic_store(&volume_watch.is_silent, true);
 	write_at(f, BYTES, 0);
 	write_at(g, BYTES, 0);
 	assert_int_equal(leat_truncate(m, "jg", 10), 0);
 	assert_int_equal(leat_unlink(m, "jf"), 0);
 	leat_umount(writer);
-	atomic_store(&is_gone, false);
+	atomic_store(&volume_watch.is_silent, false);
 	wait_for_markers();
 	assert_int_equal(stat_of("jg").st_size, 10);
 }
@@ -372,7 +335,7 @@ static void cut_above_the_size(void **state)
 	struct leat_file *f = open_file(writer, "lf", O_WRONLY | O_CREAT), *g;
 
 	(void)state;
-	atomic_store(&is_gone, true);
+	atomic_store(&volume_watch.is_silent, true);
 	write_at(f, BYTES, 0);
 	assert_int_equal(leat_truncate(m, "lf", 2 * UNIT), 0); /* the manager knew of no byte */
 	assert_int_equal(stat_of("lf").st_size, 2 * UNIT);
@@ -386,7 +349,7 @@ static void cut_above_the_size(void **state)
 		assert_int_equal(mem[i], 0);
 	assert_int_equal(leat_close(g), 0);
 	leat_umount(other);
-	atomic_store(&is_gone, false);
+	atomic_store(&volume_watch.is_silent, false);
 }
 
 static bool is_later(struct timespec a, struct timespec b)

@@ -264,9 +264,9 @@ static unsigned add_files(const char *path, uint64_t *bytes)
 	return n;
 }
 
-unsigned volume_rig_pending(void)
+unsigned volume_rig_entries(const char *dir)
 {
-	DIR *d = opendir(tmp_dir_path(&volume_rig.dir, "m/pending"));
+	DIR *d = opendir(tmp_dir_path(&volume_rig.dir, dir));
 	unsigned n = 0;
 
 	assert_non_null(d);
@@ -281,9 +281,9 @@ void volume_rig_settle(void)
 {
 	uint64_t until = clock_now_ns() + 20 * NS_PER_S;
 
-	while (volume_rig_pending() && clock_now_ns() < until)
+	while (volume_rig_entries("m/pending") && clock_now_ns() < until)
 		(void)poll(NULL, 0, 1);
-	assert_int_equal(volume_rig_pending(), 0);
+	assert_int_equal(volume_rig_entries("m/pending"), 0);
 }
 
 uint64_t volume_rig_objects(unsigned i, unsigned *ret_n)

@@ -57,8 +57,9 @@ struct leat *volume_rig_mount(const char *options);
 /** volume_rig_open - opens a file of a mount; whatever fails is asserted */
 struct leat_file *volume_rig_open(struct leat *m, const char *name, int flags);
 
-/** volume_rig_pending - how many files the manager has in pending/; volume_rig_settle - waits until there are none */
-unsigned volume_rig_pending(void);
+/** volume_rig_entries - counts what is in a directory of the rig: "m/pending", "m/writers" of the manager
+ * volume_rig_settle - waits until nothing is pending */
+unsigned volume_rig_entries(const char *dir);
 void volume_rig_settle(void);
 
 /** volume_rig_objects - the bytes in the objects of stripe server @i

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_watch.h - what clients and the manager of a volume send, for programs that are linked with $(VOLUME_WATCH) of
+ * tests/build.mk
+ */
+#ifndef VOLUME_WATCH_H
+#define VOLUME_WATCH_H
+
+#include <stdatomic.h>
+
+/* Any thread. */
+extern struct volume_watch {
+	atomic_bool is_silent; /* no report is sent */
+	atomic_uint stats;     /* commands that asked for the length of an object */
+} volume_watch;
+
+#endif
