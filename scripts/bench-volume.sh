@@ -216,7 +216,7 @@ if wanted names; then
 	names_in "$disk" 'on disk'
 fi
 
-# crowd CLIENTS FILES BYTES QD: so many clients at once, on files in turn; a line about their shares
+# crowd CLIENTS FILES BYTES QD: runs CLIENTS clients at once, each on the next of FILES files; prints a line about their shares
 crowd() {
 	client=1 running='' failures=0
 	rm -f "$work"/share.*

@@ -43,7 +43,7 @@ static struct leat *m, *hasty; /* hasty: for calls that get no reply in time; ot
 
 static atomic_uint raised;          /* is added to the epoch of each layout */
 static atomic_bool climbs;          /* and grows each time, up to 2 */
-static atomic_uint rises;           /* or when so many layouts have been decoded; 0: never */
+static atomic_uint rises;           /* or once, when this number of layouts has been decoded; 0: never */
 static struct file_layout made;     /* of the last make_file() */
 static atomic_uint layouts;
 

@@ -649,7 +649,7 @@ static void remove_object(unsigned server, const unsigned char object[16], uint3
 	leat_umount(to);
 }
 
-/* A cut that is pending for a server is no fault, nor is one that is made while the file is looked at. */
+/* fsck reports no fault for a cut that is pending on a server, or that is made while fsck checks the file. */
 static void cut_a(void)
 {
 	struct leat_file *f = open_file("/a", O_RDWR);

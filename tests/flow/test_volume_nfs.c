@@ -495,7 +495,7 @@ static void stable(void **state)
 	assert_true(now == verf);
 }
 
-/* A stripe server that restarts may have lost what was unstable, whoever sends the COMMIT. */
+/* A stripe server that restarts may have lost unstable data, whichever client sends the COMMIT. */
 static void server_restarts(void **state)
 {
 	struct nfs_fh fh = create("restarts");

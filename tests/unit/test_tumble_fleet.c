@@ -210,7 +210,7 @@ static int64_t sync_it(struct liar *l, struct file *f)
 	return 0;
 }
 
-/* Return: has the file lost data, as its client is told? */
+/* Return: true if the file has lost data, which its client learns from fsync */
 static bool is_lost(struct liar *l, const struct fleet_op *op)
 {
 	bool syncs = op->kind == SHARED_FSYNC || op->kind == SHARED_CLOSE || op->kind == SHARED_TRUNCATE;
