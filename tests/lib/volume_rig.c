@@ -227,7 +227,10 @@ struct leat *volume_rig_mount(const char *options)
 	char url[400];
 	struct leat *m;
 
-	(void)snprintf(url, sizeof(url), "%s%s%s", volume_rig.url, options ? "?" : "", options ? options : "");
+	bool own = options && strstr(options, "stripe_timeo=");
+
+	(void)snprintf(url, sizeof(url), "%s?%s%s%s", volume_rig.url, own ? "" : "stripe_timeo=60s", options && !own ? "&" : "",
+		       options ? options : "");
 	if (leat_mount(url, NULL, &m))
 		fail_msg("%s", leat_error(NULL));
 	return m;

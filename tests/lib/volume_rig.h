@@ -51,7 +51,8 @@ void volume_rig_start_manager(void);
 /** volume_rig_new_map - gives the manager a newer map, with the present addresses of the stripe servers */
 void volume_rig_new_map(void);
 
-/** volume_rig_mount - mounts the volume; @options of the URL, or NULL */
+/** volume_rig_mount - mounts the volume; @options of the URL, or NULL
+ * Unless they name another stripe_timeo, servers have a minute: a disk may be busy for longer than the default. */
 struct leat *volume_rig_mount(const char *options);
 
 /** volume_rig_open - opens a file of a mount; whatever fails is asserted */
