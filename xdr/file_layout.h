@@ -39,6 +39,10 @@
 #include "layout.h"
 #include "stripe_handle.h"
 
+/* Names of the attribute: the first one where the leatd may set it */
+#define FILE_LAYOUT_ROOT "trusted.leat"
+#define FILE_LAYOUT_USER "user.leat"
+
 #define FILE_LAYOUT_TAG "leatlay1"
 #define FILE_LAYOUT_HEAD 64u
 #define FILE_LAYOUT_MAX (FILE_LAYOUT_HEAD + 4 * LAYOUT_WIDTH_MAX + 8)

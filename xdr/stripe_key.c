@@ -18,22 +18,12 @@
 #include <unistd.h>
 
 #include "base/opt.h"
+#include "base/text.h"
 
 /* Return: false: not exactly @bytes bytes in hexadecimal digits */
 static bool parse_hex(const char *text, uint8_t *ret, size_t bytes)
 {
-	static const char digits[] = "0123456789abcdef";
-
-	if (strlen(text) != 2 * bytes)
-		return false;
-	for (size_t i = 0; i < 2 * bytes; i++) {
-		const char *d = strchr(digits, text[i]);
-
-		if (!d)
-			return false;
-		ret[i / 2] = (uint8_t)(ret[i / 2] << 4 | (d - digits));
-	}
-	return true;
+	return strlen(text) == 2 * bytes && text_take_hex(text, bytes, ret);
 }
 
 static char *trim(char *s)

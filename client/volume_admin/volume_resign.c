@@ -28,8 +28,6 @@
 #include "leat_volume.h"
 #include "volume_key.h"
 
-#define ATTRIBUTE_ROOT "trusted.leat"
-#define ATTRIBUTE_USER "user.leat"
 #define PROC_PATH 40
 
 /* Whose layout it is. */
@@ -281,10 +279,10 @@ static int find_attribute(struct resign *r, int dir)
 
 	if (fd < 0)
 		return -errno;
-	if (fgetxattr(fd, ATTRIBUTE_ROOT, NULL, 0) >= 0)
-		r->attribute = ATTRIBUTE_ROOT;
-	else if (fgetxattr(fd, ATTRIBUTE_USER, NULL, 0) >= 0)
-		r->attribute = ATTRIBUTE_USER;
+	if (fgetxattr(fd, FILE_LAYOUT_ROOT, NULL, 0) >= 0)
+		r->attribute = FILE_LAYOUT_ROOT;
+	else if (fgetxattr(fd, FILE_LAYOUT_USER, NULL, 0) >= 0)
+		r->attribute = FILE_LAYOUT_USER;
 	else
 		err = -ENOENT;
 	close(fd);

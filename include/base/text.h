@@ -50,4 +50,37 @@ static inline bool text_is_hex_name(const char *name, const char *prefix)
 	return !strncmp(name, prefix, len) && strspn(name + len, "0123456789abcdef") == 16 && !name[len + 16];
 }
 
+/** text_put_hex - prints @n bytes in hexadecimal digits, and a NUL; @ret: has room for 2 * @n + 1 */
+static inline void text_put_hex(const void *bytes, size_t n, char *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *b = bytes;
+
+	for (size_t i = 0; i < n; i++) {
+		ret[2 * i] = digits[b[i] >> 4];
+		ret[2 * i + 1] = digits[b[i] & 15];
+	}
+	ret[2 * n] = '\0';
+}
+
+/** text_take_hex - reads @n bytes of hexadecimal digits, as text_put_hex() prints them
+ * @text: of 2 * @n digits at least, which it need not end behind
+ *
+ * Return: false: not these digits
+ */
+static inline bool text_take_hex(const char *text, size_t n, void *ret)
+{
+	unsigned char *b = ret;
+
+	for (size_t i = 0; i < 2 * n; i++) {
+		char c = text[i];
+		bool digit = c >= '0' && c <= '9';
+
+		if (!digit && (c < 'a' || c > 'f'))
+			return false;
+		b[i / 2] = (unsigned char)(b[i / 2] << 4 | (digit ? c - '0' : c - 'a' + 10));
+	}
+	return true;
+}
+
 #endif

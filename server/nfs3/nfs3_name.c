@@ -20,7 +20,7 @@
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
 #include "nfs3_volume.h"
-#include "volume_layout.h"
+#include "volume_calls.h"
 
 #define RENAME_TRIES 16u /* of a name that others take meanwhile */
 

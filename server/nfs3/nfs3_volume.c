@@ -22,6 +22,7 @@
 #include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
+#include "volume_calls.h"
 #include "volume_layout.h"
 #include "volume_manager.h"
 #include "volume_pending.h"

@@ -9,6 +9,7 @@
 #ifndef LEAT_SERVER_VOLUME_LAYOUT_H
 #define LEAT_SERVER_VOLUME_LAYOUT_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,22 +17,9 @@
 #include "creds.h"
 #include "fh.h"
 #include "file_layout.h"
+#include "volume_file.h"
 #include "volume_leases.h"
 #include "volume_manager.h"
-
-#define VOLUME_OBJECT_TEXT (2 * STRIPE_OBJECT_BYTES + 1)
-
-/* A regular file of a volume, by any descriptor. */
-struct volume_file {
-	struct volume_manager *m;
-	int fd;
-	uint64_t ino;
-};
-
-static inline struct volume_file volume_file_of(const struct fh_obj *o)
-{
-	return (struct volume_file){ .m = o->exp->manager, .fd = o->fd, .ino = o->stx.stx_ino };
-}
 
 /** volume_layout_find - the layout of a regular file, for a client
  * A file without contents gets the layout that a crash has withheld, durably, with the defaults of the volume.
@@ -47,116 +35,34 @@ int must_check volume_layout_find(const struct fh_obj *o, const struct volume_le
 /** volume_layout_of - as volume_layout_find(), for the manager's own reads and writes; @heals: files may get a layout */
 int must_check volume_layout_of(const struct volume_file *f, bool heals, struct file_layout *ret);
 
-/** volume_wrote - the manager itself has written up to @end by a layout of @epoch: raises the size, and sets the time of the
- * last change, not durably. If the file was cut since, the write came before that, and changes neither
- * @f: open for writing
- * @cr: the caller, for what the kernel does to set-id bits
- *
- * Return: 0; -errno; as volume_layout_find().
- */
-int must_check volume_wrote(const struct volume_file *f, uint64_t epoch, uint64_t end, const struct creds *cr);
-
-/** volume_take_ids - takes the set-id bits of a file as the kernel does when @cr writes to it
- * Its writes go to stripe servers, and it may never report them.
- *
- * Return: 0, -errno.
- */
-int must_check volume_take_ids(const struct fh_obj *o, const struct creds *cr);
-
-struct volume_report {
-	struct stripe_handle handle; /* the client's, whose signature was checked */
-	bool wrote;		     /* up to @bytes */
-	bool last;		     /* the lease of @by ends; else it is renewed, if there is room for it */
-	uint64_t bytes;
-	struct volume_lessee by;
-	const struct creds *creds; /* the caller's, for what the kernel does to set-id bits */
-};
-
-/** volume_report - a client has written: raises the size of the file, sets its mtime, and makes both durable; never lowers it
- * @ret_bytes: the size now
- * @ret_leased: the client has a lease
- *
- * Return: 0; -EACCES: the handle is of another file, or may not write; -ETIME: it is of another epoch; -EFBIG; as
- * volume_layout_find().
- */
-int must_check volume_report(const struct fh_obj *o, const struct volume_report *r, uint64_t *ret_bytes, bool *ret_leased);
-
-struct volume_range {
-	struct stripe_handle handle; /* the client's, whose signature was checked */
-	uint64_t instance;	     /* of its leases */
-	uint64_t after, bytes;	     /* the range does not begin before @after; its length, not 0 */
-	const struct creds *creds;   /* the caller's */
-};
-
-/** volume_reserve_asks - must volume_reserve_ask() come before a range is reserved?
- * Return: 1: another client may have written what it did not report; 0; as volume_report() */
-int must_check volume_reserve_asks(const struct fh_obj *o, const struct volume_range *r);
-
-/** volume_reserve_ask - has the stripe servers asked for the size of the file, and waits for that
- * Return: 0; -EAGAIN: a cut is not complete; -EIO: also if a server is away */
-int must_check volume_reserve_ask(const struct fh_obj *o);
-
-/** volume_reserve - raises the size of a file by a range, durably; Return: 0 with where it begins; as volume_report() */
-int must_check volume_reserve(const struct fh_obj *o, const struct volume_range *r, uint64_t *ret_off);
-
-/** volume_has_writers - may clients have written what they did not report? Then volume_set_size() asks stripe servers */
-bool volume_has_writers(const struct fh_obj *o);
-
-/** volume_set_size - cuts a file, or lets it grow, if the caller may write it
- *
- * What was written and not reported counts, so that it is cut; that of a server which is away does not. A cut is complete on
- * every server in reach when it returns 0, and durably intended for the others.
- * @may_wait: the caller is counted (client_begin_long()), and may wait for stripe servers
- *
- * Return: 0; -EACCES; -EAGAIN: it would have to wait, or an earlier cut is not complete yet, since a server is away; -EIO: also if another manager is at
- * work; as volume_layout_find().
- */
-int must_check volume_set_size(const struct fh_obj *o, uint64_t bytes, bool may_wait, const struct creds *cr);
-
-/** volume_lock_names - between this and volume_unlock_names() no other change of the names or layouts of these objects begins
- * @b: its fd may be -1, or that of the same object
- */
-void volume_lock_names(const struct fh_obj *a, const struct fh_obj *b);
-void volume_unlock_names(const struct fh_obj *a, const struct fh_obj *b);
-
-/** volume_unlink_begin - call under volume_lock_names() before a name of a regular file goes; volume_pending_wake() follows
- * Return: 0; -EIO: another manager is at work; -errno */
-int must_check volume_unlink_begin(const struct fh_obj *o);
-
-/** volume_link_begin - the same before a regular file gets another name; Return: 0; -ESTALE: it was removed; -errno */
-int must_check volume_link_begin(const struct fh_obj *o);
-void volume_link_end(const struct fh_obj *o);
-
-/* ---- for the other files of this folder ---- */
-
-/** volume_attribute_get - reads the attribute of layouts and defaults; Return: its length; -ENODATA; -EBADMSG: longer; -errno */
-ssize_t must_check volume_attribute_get(const struct volume_file *f, void *bytes, size_t n);
-
-/** volume_attribute_set - sets or replaces it, durably */
-int must_check volume_attribute_set(const struct volume_file *f, void *bytes, size_t n);
-
-/** volume_attribute_add - sets it unless the file has one; Return: 0; 1: it was set, not durable yet; -errno */
-int must_check volume_attribute_add(const struct volume_file *f, void *bytes, size_t n);
+/* ---- for the folders of volumes ---- */
 
 /** volume_layout_add - gives a file a layout, if it has none; Return: as volume_attribute_add() */
 int must_check volume_layout_add(const struct volume_file *f, const struct dir_defaults *d);
 
-/** volume_handle_check - may this handle write to the file of @l? Return: 0; -EACCES, -ETIME as volume_report() */
-int must_check volume_handle_check(const struct stripe_handle *h, const struct file_layout *l);
+/** volume_lease_begin - under the lock: begins or renews a lease, if the caller wants one; Return: as volume_lease_take() */
+static inline int must_check volume_lease_begin(const struct volume_file *f, const struct file_layout *l,
+						const struct volume_lessee *by)
+{
+	return by->instance ? volume_lease_take(f->m->dir->leases, l->object, by) : 0;
+}
 
-/** volume_raise_size - under the lock: raises the size as the caller, and sets mtime; not durably
- * @ret_fd: open for writing, or -1: to be closed also after an error
- *
- * Return: 0; -errno */
-int must_check volume_raise_size(const struct fh_obj *o, uint64_t bytes, const struct creds *cr, int *ret_fd,
-				 uint64_t *ret_bytes);
-
-/** volume_file_lock - the lock of the inode */
-pthread_mutex_t *volume_file_lock(const struct volume_file *f);
+/** volume_layout_is_invalid - of an error of reading a layout: the file has none, or none that is valid for it. So nothing is
+ * known of its objects */
+static inline bool volume_layout_is_invalid(int err)
+{
+	return err == -ENODATA || err == -EBADMSG || err == -EKEYREJECTED;
+}
 
 /** volume_layout_get - under the lock: reads the layout, and completes the size of a cut
  * Return: as file_layout_decode(); -ENODATA; -errno */
 int must_check volume_layout_get(const struct volume_file *f, struct file_layout *ret);
+
+/** volume_layout_use - under the lock: the same for a file that was not removed; @heals: adds a layout that a crash has withheld
+ * @ret_bytes: its size
+ *
+ * Return: as volume_layout_find(), without a lease */
+int must_check volume_layout_use(const struct volume_file *f, bool heals, struct file_layout *ret, uint64_t *ret_bytes);
 
 /** volume_layout_look - reads the layout, and changes nothing; Return: as volume_layout_get() */
 int must_check volume_layout_look(const struct volume_file *f, struct file_layout *ret);
@@ -166,14 +72,5 @@ int must_check volume_layout_put(const struct volume_file *f, const struct file_
 
 /** volume_layout_removed - under the lock: has it no name but that in pending/? Return: 1, 0, -errno */
 int must_check volume_layout_removed(const struct volume_file *f, const struct file_layout *l);
-
-/** volume_file_resize - under the lock: sets the size of the inode, not durably; Return: 0, -errno */
-int must_check volume_file_resize(const struct volume_file *f, uint64_t bytes);
-
-/** volume_file_sync - makes attributes durable, unless the export is async; Return: 0, -errno */
-int must_check volume_file_sync(const struct volume_file *f);
-
-/** volume_object_text - the name of an object in pending/ */
-void volume_object_text(const char object[STRIPE_OBJECT_BYTES], char ret[VOLUME_OBJECT_TEXT]);
 
 #endif

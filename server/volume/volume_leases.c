@@ -26,8 +26,8 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/siphash.h"
-#include "volume_layout.h"
 #include "volume_pending.h"
+#include "volume_todo.h"
 
 #define BUCKETS 256u
 #define UNKNOWN BUCKETS /* bucket of leases of unknown clients */
@@ -190,24 +190,13 @@ static int merge_leases(struct volume_leases *t, struct object *o)
 
 /* ---- markers -------------------------------------------------------------------------------- */
 
-static void marker_text(const struct fh *fh, char text[MARKER_TEXT + 1])
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (uint32_t i = 0; i < fh->len; i++) {
-		text[2 * i] = digits[fh->data[i] >> 4];
-		text[2 * i + 1] = digits[fh->data[i] & 15];
-	}
-	text[2 * fh->len] = '\0';
-}
-
 /* Return: 0; 1: there is one already; -errno */
 static int make_marker(const struct volume_leases *t, const char object[STRIPE_OBJECT_BYTES], const struct fh *fh)
 {
 	char name[VOLUME_OBJECT_TEXT], text[MARKER_TEXT + 1];
 
 	volume_object_text(object, name);
-	marker_text(fh, text);
+	text_put_hex(fh->data, fh->len, text);
 	if (!symlinkat(text, t->dir, name))
 		return 0;
 	return errno == EEXIST ? 1 : -errno;
@@ -221,39 +210,18 @@ static void drop_marker(const struct volume_leases *t, const struct object *o)
 	(void)unlinkat(t->dir, name, 0); /* one that stays costs a question at the next start */
 }
 
-/* Return: 0, -EINVAL */
-static int take_hex(const char *text, size_t n, uint8_t *ret)
-{
-	for (size_t i = 0; i < n; i++) {
-		unsigned value = 0;
-
-		for (unsigned k = 0; k < 2; k++) {
-			char c = text[2 * i + k];
-
-			if (c >= '0' && c <= '9')
-				value = 16 * value + (unsigned)(c - '0');
-			else if (c >= 'a' && c <= 'f')
-				value = 16 * value + (unsigned)(c - 'a') + 10;
-			else
-				return -EINVAL;
-		}
-		ret[i] = (uint8_t)value;
-	}
-	return 0;
-}
-
 static int read_marker(int dir, const char *name, char object[STRIPE_OBJECT_BYTES], struct fh *ret)
 {
 	char text[MARKER_TEXT + 1];
 	ssize_t n;
 
-	if (strlen(name) != VOLUME_OBJECT_TEXT - 1 || take_hex(name, STRIPE_OBJECT_BYTES, (uint8_t *)object))
+	if (volume_object_parse(name, object))
 		return -EINVAL;
 	n = readlinkat(dir, name, text, sizeof(text));
 	if (n <= 0 || n > (ssize_t)MARKER_TEXT || n % 2)
 		return -EINVAL;
 	ret->len = (uint32_t)n / 2;
-	return take_hex(text, ret->len, ret->data);
+	return text_take_hex(text, ret->len, ret->data) ? 0 : -EINVAL;
 }
 
 static int load_marker(struct volume_leases *t, const char *name)

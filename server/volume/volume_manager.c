@@ -31,9 +31,6 @@
 #include "volume_leases.h"
 #include "volume_pending.h"
 
-#define ATTRIBUTE_ROOT "trusted.leat"
-#define ATTRIBUTE_USER "user.leat"
-
 /* ---- the directory -------------------------------------------------------------------------- */
 
 static bool has_attribute(int fd, const char *name)
@@ -54,16 +51,16 @@ static int choose_attribute(struct volume_dir *d, int files_fd, char *why, size_
 {
 	int err = 0;
 
-	d->attribute = ATTRIBUTE_ROOT;
+	d->attribute = FILE_LAYOUT_ROOT;
 	if (has_attribute(files_fd, d->attribute))
 		return 0;
-	d->attribute = ATTRIBUTE_USER;
+	d->attribute = FILE_LAYOUT_USER;
 	if (has_attribute(files_fd, d->attribute))
 		return 0;
-	if (set_defaults(files_fd, ATTRIBUTE_ROOT))
-		err = set_defaults(files_fd, ATTRIBUTE_USER);
+	if (set_defaults(files_fd, FILE_LAYOUT_ROOT))
+		err = set_defaults(files_fd, FILE_LAYOUT_USER);
 	else
-		d->attribute = ATTRIBUTE_ROOT;
+		d->attribute = FILE_LAYOUT_ROOT;
 	if (!err && fsync(files_fd))
 		err = -errno;
 	return err ? opt_fail(err, why, why_bytes, "its file system keeps no extended attributes: %s", strerror(-err)) : 0;

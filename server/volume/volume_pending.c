@@ -33,6 +33,7 @@
 #include "volume_manager.h"
 #include "volume_send.h"
 #include "volume_size.h"
+#include "volume_todo.h"
 
 struct volume_times volume_times;
 
@@ -84,24 +85,17 @@ static int drop_link(const struct volume_pending *p, const char *name)
 	return unlinkat(p->dir->pending_fd, name, 0) ? -errno : 0;
 }
 
-enum todo { TODO_NOTHING, TODO_FENCE, TODO_REMOVE };
-
-/* Under the lock of the inode. Drops the link if nothing is to be done. Return: enum todo, or -errno */
+/* Under the lock of the inode. Drops the link if nothing is to be done. Return: enum volume_todo, or -errno */
 static int find_todo(const struct volume_pending *p, const struct volume_file *f, const char *name, struct file_layout *ret)
 {
-	struct statx stx;
-	int err = volume_layout_get(f, ret);
+	int err, todo = volume_todo_find(f, volume_layout_get, ret);
 
-	if (!err)
-		err = vfs_stat(f->fd, &stx);
-	if (err)
-		return err;
-	if (stx.stx_nlink <= 1)
-		return TODO_REMOVE;
-	if (ret->cut == FILE_CUT_FENCE)
-		return TODO_FENCE;
+	if (todo == VOLUME_TODO_DAMAGED)
+		return -EBADMSG;
+	if (todo != VOLUME_TODO_NOTHING)
+		return todo;
 	err = drop_link(p, name);
-	return err ? err : TODO_NOTHING;
+	return err ? err : todo;
 }
 
 /* Under the lock of the inode: all servers have the cut. */
@@ -128,7 +122,7 @@ static int do_step(struct volume_pending *p, const struct volume_file *f, const 
 	pthread_mutex_unlock(volume_file_lock(f));
 	if (todo <= 0)
 		return todo;
-	if (todo == TODO_REMOVE) {
+	if (todo == VOLUME_TODO_REMOVE) {
 		err = volume_send_remove(p->send, f->m, &l);
 		return err ? err : drop_link(p, name);
 	}

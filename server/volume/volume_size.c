@@ -78,7 +78,7 @@ static int find_layout(const struct volume_file *f, struct file_layout *ret)
 {
 	int rc = volume_layout_get(f, ret);
 
-	if (rc == -ENODATA || rc == -EBADMSG || rc == -EKEYREJECTED)
+	if (volume_layout_is_invalid(rc))
 		return 0;
 	if (!rc)
 		rc = volume_layout_removed(f, ret);

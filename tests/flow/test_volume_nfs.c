@@ -27,7 +27,7 @@
 #include "leat_volume.h"
 #include "nfs_peer.h"
 #include "server.h"
-#include "volume_layout.h"
+#include "volume_calls.h"
 #include "volume_rig.h"
 
 LOG_DEFINE("test");

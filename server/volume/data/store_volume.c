@@ -24,6 +24,7 @@
 #include "export.h"
 #include "leat_volume.h"
 #include "store_file.h"
+#include "volume_calls.h"
 #include "volume_layout.h"
 #include "volume_manager.h"
 #include "volume_port.h"

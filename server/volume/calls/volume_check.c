@@ -22,27 +22,12 @@
 #include "volume_layout.h"
 #include "volume_manager.h"
 #include "volume_pending.h"
+#include "volume_todo.h"
 
 struct names {
 	char v[VOLUME_CHECK_MAX][VOLUME_OBJECT_TEXT];
 	unsigned n;
 };
-
-static int parse_object(const char *name, char ret[STRIPE_OBJECT_BYTES])
-{
-	char again[VOLUME_OBJECT_TEXT];
-	unsigned char byte;
-
-	if (strlen(name) != VOLUME_OBJECT_TEXT - 1)
-		return -EINVAL;
-	for (unsigned i = 0; i < STRIPE_OBJECT_BYTES; i++) {
-		if (sscanf(name + 2 * i, "%2hhx", &byte) != 1)
-			return -EINVAL;
-		ret[i] = (char)byte;
-	}
-	volume_object_text(ret, again); /* only one way to write it */
-	return strcmp(again, name) ? -EINVAL : 0;
-}
 
 /* Keeps the smallest names, in their order, which is that of their objects. */
 static void keep_name(struct names *names, const char *name)
@@ -75,7 +60,7 @@ static int find_names(const struct volume_dir *d, const char *after, struct name
 		return err;
 	}
 	for (errno = 0; (e = readdir(dir)) != NULL; errno = 0) {
-		if (!parse_object(e->d_name, object) && (!after || strcmp(e->d_name, after) > 0))
+		if (!volume_object_parse(e->d_name, object) && (!after || strcmp(e->d_name, after) > 0))
 			keep_name(ret, e->d_name);
 	}
 	if (errno)
@@ -84,32 +69,23 @@ static int find_names(const struct volume_dir *d, const char *after, struct name
 	return err;
 }
 
-static volume_todo todo_of(const struct volume_file *f, const struct stat *st)
-{
-	struct file_layout l;
-	int err = volume_layout_look(f, &l);
-
-	if (err == -ENODATA || err == -EBADMSG || err == -EKEYREJECTED)
-		return VOLUME_TODO_DAMAGED;
-	if (st->st_nlink <= 1)
-		return VOLUME_TODO_REMOVE;
-	return err || l.cut != FILE_CUT_NONE ? VOLUME_TODO_CUT : VOLUME_TODO_NOTHING;
-}
-
 /* Return: 1: described; 0: it has gone, or is not ours */
 static int describe(struct volume_manager *m, const char *name, volume_pending_entry *ret)
 {
 	int fd = openat(m->dir->pending_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct volume_file f = { .m = m, .fd = fd };
+	struct file_layout l;
 	struct stat st;
 	bool ours;
+	int todo;
 
 	if (fd < 0)
 		return 0;
-	ours = !parse_object(name, ret->object) && !fstat(fd, &st) && S_ISREG(st.st_mode);
+	ours = !volume_object_parse(name, ret->object) && !fstat(fd, &st) && S_ISREG(st.st_mode);
 	if (ours) {
 		f.ino = st.st_ino;
-		ret->todo = todo_of(&f, &st);
+		todo = volume_todo_find(&f, volume_layout_look, &l);
+		ret->todo = todo < 0 ? VOLUME_TODO_CUT : (volume_todo)todo; /* it is not known: there is something */
 	}
 	close(fd);
 	return ours;

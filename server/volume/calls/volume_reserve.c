@@ -16,7 +16,7 @@
 
 #include "base/checked.h"
 #include "vfs_int.h"
-#include "volume_layout.h"
+#include "volume_calls.h"
 #include "volume_pending.h"
 
 /* Under the lock. */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume_file.c - the inode of a file or directory of a volume: its lock, its length, and its extended attribute
+ *
+ * Operation: All are changed through /proc, as the owner where the kernel wants that. A new attribute is set with XATTR_CREATE:
+ *            of two callers one sets it, and the other one finds it.
+ * Memory:    The stack.
+ * Threads:   Workers, and the thread of pending work.
+ * Errors:    -errno.
+ */
+#include "volume_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "vfs_int.h"
+
+pthread_mutex_t *volume_file_lock(const struct volume_file *f)
+{
+	return &f->m->dir->locks[f->ino % VOLUME_LOCKS];
+}
+
+int volume_file_sync(const struct volume_file *f)
+{
+	int fd, err;
+
+	if (f->m->async)
+		return 0;
+	fd = vfs_reopen(f->fd, O_RDONLY);
+	if (fd < 0) /* not permitted, or no descriptor */
+		return vfs_after(syncfs(f->m->dir->fd) ? -errno : 0);
+	err = fsync(fd) ? -errno : 0;
+	close(fd);
+	return vfs_after(err);
+}
+
+/* ---- the attribute -------------------------------------------------------------------------- */
+
+typedef ssize_t (*attribute_fn)(const struct volume_file *f, void *bytes, size_t n);
+
+struct attribute_call {
+	attribute_fn fn;
+	const struct volume_file *f;
+	void *bytes;
+	size_t n;
+};
+
+static ssize_t run_call(int fd, void *arg)
+{
+	const struct attribute_call *c = arg;
+
+	(void)fd; /* that of the file */
+	return c->fn(c->f, c->bytes, c->n);
+}
+
+static ssize_t as_owner(const struct volume_file *f, attribute_fn fn, void *bytes, size_t n)
+{
+	struct attribute_call c = { fn, f, bytes, n };
+
+	return vfs_as_owner(f->fd, run_call, &c);
+}
+
+static ssize_t get_bytes(const struct volume_file *f, void *bytes, size_t n)
+{
+	char buf[VFS_PROC_PATH];
+	ssize_t got = getxattr(vfs_proc_path(f->fd, buf), f->m->dir->attribute, bytes, n);
+
+	if (got < 0)
+		return errno == ERANGE ? -EBADMSG : -errno;
+	return got;
+}
+
+static ssize_t set_bytes(const struct volume_file *f, void *bytes, size_t n)
+{
+	char buf[VFS_PROC_PATH];
+
+	return setxattr(vfs_proc_path(f->fd, buf), f->m->dir->attribute, bytes, n, XATTR_CREATE) ? -errno : 0;
+}
+
+static ssize_t replace_bytes(const struct volume_file *f, void *bytes, size_t n)
+{
+	char buf[VFS_PROC_PATH];
+
+	return setxattr(vfs_proc_path(f->fd, buf), f->m->dir->attribute, bytes, n, XATTR_REPLACE) ? -errno : 0;
+}
+
+static ssize_t set_length(const struct volume_file *f, void *bytes, size_t n)
+{
+	char buf[VFS_PROC_PATH];
+
+	(void)n;
+	return truncate(vfs_proc_path(f->fd, buf), (off_t) * (const uint64_t *)bytes) ? -errno : 0;
+}
+
+int volume_file_resize(const struct volume_file *f, uint64_t bytes)
+{
+	return (int)as_owner(f, set_length, &bytes, 0);
+}
+
+ssize_t volume_attribute_get(const struct volume_file *f, void *bytes, size_t n)
+{
+	return as_owner(f, get_bytes, bytes, n);
+}
+
+int volume_attribute_replace(const struct volume_file *f, void *bytes, size_t n)
+{
+	ssize_t err = as_owner(f, replace_bytes, bytes, n);
+
+	return err ? (int)err : volume_file_sync(f);
+}
+
+int volume_attribute_set(const struct volume_file *f, void *bytes, size_t n)
+{
+	int err = volume_attribute_replace(f, bytes, n);
+
+	if (err == -ENODATA)
+		err = (int)as_owner(f, set_bytes, bytes, n);
+	else
+		return err;
+	return err ? err : volume_file_sync(f);
+}
+
+int volume_attribute_add(const struct volume_file *f, void *bytes, size_t n)
+{
+	ssize_t err = as_owner(f, set_bytes, bytes, n);
+
+	return err == -EEXIST ? 0 : err ? (int)err : 1;
+}
