@@ -449,7 +449,8 @@ ssize_t leat_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint6
 ssize_t leat_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off);
 /** leat_read, leat_write, leat_lseek - use the file's own position; leat_read() of a sequential reader uses readahead
  * With O_APPEND, leat_write() writes at the end of the file as last reported by the server, which is all that NFS
- * supports. In a striped volume clients that append do not overlap; the place of a write that fails reads as zeroes. */
+ * supports. In a striped volume clients that append do not overlap, also if others cut the file; the place of a write that
+ * fails reads as zeroes, or has a part of it. */
 ssize_t leat_read(struct leat_file *f, void *buf, size_t len);
 ssize_t leat_write(struct leat_file *f, const void *buf, size_t len);
 int64_t leat_lseek(struct leat_file *f, int64_t off, int whence);

@@ -118,6 +118,7 @@ VOLUME_WATCH := --wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat
 LDFLAGS_test_volume_leases := -Wl,$(VOLUME_WATCH)
 LDFLAGS_test_lease_table := -Wl,$(NOMEM)
 LDFLAGS_test_volume_appends := -Wl,$(VOLUME_WATCH)
+LDFLAGS_test_volume_append_cuts := -Wl,--wrap=lt_io_write_range,--wrap=xdr_STRIPEWRITEargs
 LDFLAGS_test_volume_crash := -Wl,--wrap=openat,--wrap=symlinkat,--wrap=ftruncate,--wrap=rpcrdma_clnt_call,--wrap=linkat,--wrap=unlinkat,--wrap=renameat,--wrap=setxattr,--wrap=truncate,--wrap=leat_volume_object_fence,--wrap=leat_volume_object_remove
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 

@@ -189,14 +189,16 @@ struct lt_op {
 	mode_t mode;
 	dev_t dev;
 	unsigned tries;
+	uint64_t refused;              /* of lt_striped_may_retry() */
 	bool created;                  /* something was created: the operation is neither repeated nor undone */
-	uint64_t range_end;            /* fallocate: end of the range */
-	uint64_t seq;                  /* fsync: unstable writes that the COMMIT covers; flush: changes */
+	uint64_t range_end;            /* fallocate: end of the range; append: its bytes */
+	uint64_t seq;                  /* fsync: unstable writes that the COMMIT covers; flush: changes; append: epoch */
 	struct lt_op_volume block;
 	struct lt_fh fh2;              /* rename: directory of the old name; link: the file */
 	char name2[LT_NAME_MAX + 1];
 	void (*stop_others)(struct lt_op *op); /* cancels calls in flight other than op->call; NULL: there are none */
 	struct lt_striped *striped;    /* of a report: see striped.h */
+	struct lt_range *range;        /* of an append: see striped_io.h */
 	struct list waits;             /* for such a report */
 	struct lt_stripe_sync *sync;   /* calls to several stripe servers: striped_sync.c */
 	struct lt_removed *removed;    /* hidden name of a file that is open; see removed.h. The operation owns it */

@@ -37,9 +37,6 @@ struct leat_file {
 	uint64_t unstable_seq;      /* counts unstable writes */
 	struct lt_striped *striped; /* of a striped volume, from the first use on */
 	struct lt_verfs *verfs;     /* ... of each stripe, from the first unstable write on */
-	struct lt_appended {
-		uint64_t epoch, off, end;
-	} appended;                 /* ... the range that was reserved last: the manager counts it already */
 	struct leat_volume_unstable *unstable; /* of leat_volume_open(): instead of verfs and lost. NULL: of another one */
 	struct lt_readahead *readahead;
 	uint64_t sequential_pos;    /* offset at which the last leat_read() ended */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "io.h"
 #include "readahead.h"
 #include "striped_io.h"
 #include "sync.h"
@@ -109,31 +110,38 @@ static int ask_size(struct leat_file *f, uint64_t *ret)
 	return rc;
 }
 
-/* Finds out where @len bytes are to be appended. */
-static int find_end(struct leat_file *f, size_t len, uint64_t *ret)
+/* A range is of one epoch of the file: if the file is cut before it is written, there has to be another one. */
+static ssize_t append_striped(struct leat_file *f, const void *buf, size_t len)
 {
-	int64_t off;
+	struct lt_range r = { 0 };
+	uint64_t old = 0;
+	unsigned tries = 0;
+	ssize_t n;
 
-	if (!f->m->volume)
-		return ask_size(f, ret);
-	off = LT_WAIT_FOR_AS(f->m, "append", lt_striped_reserve(f, len, w.cb));
-	if (off < 0)
-		return (int)off;
-	*ret = (uint64_t)off;
-	return 0;
+	do {
+		n = (ssize_t)LT_WAIT_FOR_AS(f->m, "append", lt_striped_reserve(f, len, &r, w.cb));
+		if (n)
+			return n;
+		n = (ssize_t)LT_WAIT_FOR_AS(f->m, "append", lt_io_write_range(f, buf, len, &r, w.cb));
+	} while (n == -ESTALE && lt_striped_may_retry(&tries, &old, r.epoch));
+	f->pos = r.off;
+	return n;
+}
+
+static ssize_t append(struct leat_file *f, const void *buf, size_t len)
+{
+	int rc;
+
+	if (f->m->volume)
+		return append_striped(f, buf, len);
+	rc = ask_size(f, &f->pos);
+	return rc ? rc : leat_pwrite(f, buf, len, f->pos);
 }
 
 static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
 {
-	ssize_t n;
+	ssize_t n = f->flags & O_APPEND && len ? append(f, buf, len) : leat_pwrite(f, buf, len, f->pos);
 
-	if (f->flags & O_APPEND && len) {
-		int rc = find_end(f, len, &f->pos);
-
-		if (rc)
-			return rc;
-	}
-	n = leat_pwrite(f, buf, len, f->pos);
 	if (n > 0)
 		f->pos += (uint64_t)n;
 	return n;

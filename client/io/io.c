@@ -155,14 +155,19 @@ static stable_how stability(const struct leat_file *f)
 	return f->flags & O_DSYNC ? DATA_SYNC : UNSTABLE;
 }
 
+/* What differs between the functions that write. */
+struct kind {
+	bool write, internal; /* lt_task.internal */
+	stable_how how;
+	struct leat_volume_written *written; /* lt_bulk.written */
+	uint64_t epoch;                      /* lt_bulk.epoch */
+};
+
 /* @iov: copied; the memory that it points to is not
- * @internal: as lt_task.internal
- * @written: as lt_bulk.written
  *
  * Return: 0; -EBADF, -EISDIR, -EINVAL, -EFBIG, -ENOMEM; @cb is consumed in every outcome.
  */
-static int submit_as(struct leat_file *f, bool write, bool internal, stable_how how, struct leat_volume_written *written,
-		     const struct iovec *iov, int cnt, uint64_t off, struct leat_cb cb)
+static int submit_as(struct leat_file *f, const struct kind *k, const struct iovec *iov, int cnt, uint64_t off, struct leat_cb cb)
 {
 	struct leat *m;
 	struct lt_bulk *io;
@@ -175,25 +180,26 @@ static int submit_as(struct leat_file *f, bool write, bool internal, stable_how 
 	rc = lt_handle_check(m);
 	if (rc)
 		return lt_task_refuse(cb, rc);
-	rc = check_io(f, write, iov, cnt, off, &size);
+	rc = check_io(f, k->write, iov, cnt, off, &size);
 	if (rc) {
-		lt_handle_tell(m, f->path, NULL, write ? "write" : "read", rc, "");
+		lt_handle_tell(m, f->path, NULL, k->write ? "write" : "read", rc, "");
 		return lt_task_refuse(cb, rc);
 	}
 	io = lt_bulk_get(m, iov, cnt);
 	if (!io)
 		return lt_task_refuse(cb, -ENOMEM);
 	io->task.cb = cb;
-	io->task.verb = write ? "write" : "read";
-	io->task.internal = internal;
+	io->task.verb = k->write ? "write" : "read";
+	io->task.internal = k->internal;
 	io->task.path = f->path;
 	io->task.file = f;
 	io->ops = m->volume ? &lt_striped_ops : &file_ops;
 	io->object = f;
-	io->write = write;
-	io->how = how;
-	io->written = written;
-	io->unit = write ? m->wsize : m->rsize;
+	io->write = k->write;
+	io->how = k->how;
+	io->written = k->written;
+	io->epoch = k->epoch;
+	io->unit = k->write ? m->wsize : m->rsize;
 	if (m->volume) {
 		io->unit = STRIPE_IO_MAX;
 		io->budget = &m->volume->budget;
@@ -208,16 +214,20 @@ static int submit_as(struct leat_file *f, bool write, bool internal, stable_how 
 static int submit_io(struct leat_file *f, bool write, bool internal, const struct iovec *iov, int cnt, uint64_t off,
 		     struct leat_cb cb)
 {
-	return submit_as(f, write, internal, f ? stability(f) : UNSTABLE, NULL, iov, cnt, off, cb);
+	const struct kind k = { .write = write, .internal = internal, .how = f ? stability(f) : UNSTABLE };
+
+	return submit_as(f, &k, iov, cnt, off, cb);
 }
 
 int leat_volume_aio_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off, bool stable,
 			    struct leat_volume_written *ret, struct leat_cb cb)
 {
+	const struct kind k = { .write = true, .how = stable ? DATA_SYNC : UNSTABLE, .written = ret };
+
 	if (!f || !f->unstable || !ret)
 		return lt_task_refuse(cb, -EBADF);
 	*ret = (struct leat_volume_written){ 0 };
-	return submit_as(f, true, false, stable ? DATA_SYNC : UNSTABLE, ret, iov, cnt, off, cb);
+	return submit_as(f, &k, iov, cnt, off, cb);
 }
 
 int leat_aio_pread(struct leat_file *f, void *buf, size_t len, uint64_t off, struct leat_cb cb)
@@ -241,6 +251,14 @@ int leat_aio_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t o
 	const struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
 	return submit_io(f, true, false, &iov, 1, off, cb);
+}
+
+int lt_io_write_range(struct leat_file *f, const void *buf, size_t len, const struct lt_range *r, struct leat_cb cb)
+{
+	const struct kind k = { .write = true, .how = stability(f), .epoch = r->epoch };
+	const struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	return submit_as(f, &k, &iov, 1, r->off, cb);
 }
 
 int leat_aio_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off,

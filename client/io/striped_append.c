@@ -3,9 +3,13 @@
  *
  * striped_append.c - reserves the range of a file of a striped volume to which data is appended
  *
- * Operation:  lt_striped_reserve(): LAYOUT, and MAP if that names a newer one, if there are no good handles -> RESERVE. The
- *             write follows as a pwrite. Its range is part of the file already, so it needs no lease. If the file
- *             was cut since, RESERVE is made again with a new layout: the refused one has reserved nothing.
+ * Operation:  lt_striped_reserve(): LAYOUT, and MAP if that names a newer one, if there are no good handles -> RESERVE. If
+ *             the file was cut since the handles were made, RESERVE is made again with a new layout: the refused one has
+ *             reserved nothing. So the range is of the epoch of the handle that proved the right to it.
+ *             lt_io_write_range() follows. The range is part of the file already, so it needs no lease. It writes with
+ *             handles of the range's epoch only: what a server has accepted with them was written before the cut which
+ *             raised the epoch, and so never to a range that was reserved since. If the epoch has changed, leat_write()
+ *             reserves another range, and writes all of the data there.
  * Memory:     That of the operation.
  * Threads:    lt_striped_reserve() any; the steps on the owner's.
  * Errors:     Those of the calls. A range that is not written reads as zeroes.
@@ -27,15 +31,15 @@ static void end(struct lt_op *op, int64_t result)
 
 static void send_layout(struct lt_op *op);
 
-/* Return: 0 with the offset; -EREMOTEIO: the range begins before the end that this client knows, or ends beyond any file */
-static int take_range(const struct lt_op *op, uint64_t *ret)
+/* Return: 0; -EREMOTEIO: the range begins before the end that this client knows, or ends beyond any file */
+static int take_range(const struct lt_op *op)
 {
 	const VOLRESERVEargs *a = &op->args.volume_reserve;
 	uint64_t off = op->res.volume_reserve.VOLRESERVEres_u.resok.offset;
 
 	if (off < a->after || off > INT64_MAX || a->bytes > INT64_MAX - off)
 		return -EREMOTEIO;
-	*ret = off;
+	*op->range = (struct lt_range){ .epoch = op->seq, .off = off };
 	return 0;
 }
 
@@ -44,24 +48,22 @@ static void reserved(struct lt_op *op, int err)
 	struct leat_file *f = op->task.file;
 	struct lt_striped *s = f->striped;
 	bool is_old = err && op->call.status == VOLUME_ERR_OLDEPOCH;
-	uint64_t off = 0;
 
 	if (!err) {
-		err = take_range(op, &off);
+		err = take_range(op);
 		if (err)
 			lt_task_explain(&op->task, err, "RESERVE", "an impossible range");
 	}
 	lt_op_free_results(op);
-	if (is_old && !op->tries++) {
+	if (is_old && lt_striped_may_retry(&op->tries, &op->refused, op->seq)) {
 		send_layout(op);
 		return;
 	}
 	if (!err) {
-		f->appended = (struct lt_appended){ .epoch = op->seq, .off = off, .end = off + op->args.volume_reserve.bytes };
-		lt_striped_grew(s, op->seq, f->appended.end);
+		lt_striped_grew(s, op->seq, op->range->off + op->args.volume_reserve.bytes);
 		lt_cache_doubt(f->m->cache, lt_fh_wire(&s->fh));
 	}
-	end(op, err ? err : (int64_t)off);
+	end(op, err);
 }
 
 static void send_reserve(struct lt_op *op)
@@ -69,7 +71,7 @@ static void send_reserve(struct lt_op *op)
 	struct lt_striped *s = op->task.file->striped;
 	VOLRESERVEargs *a = &op->args.volume_reserve;
 
-	op->seq = s->epoch;
+	op->seq = s->writes.epoch;
 	*a = (VOLRESERVEargs){ .fh = { s->fh.len, s->fh.data }, .instance = s->v->instance, .after = lt_striped_size(s),
 			       .bytes = op->range_end };
 	memcpy(a->handle, s->writes.v[0], sizeof(a->handle));
@@ -141,7 +143,7 @@ static void reserve_start(struct lt_op *op, int err)
 		send_layout(op);
 }
 
-int lt_striped_reserve(struct leat_file *f, uint64_t bytes, struct leat_cb cb)
+int lt_striped_reserve(struct leat_file *f, uint64_t bytes, struct lt_range *ret, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc = f->is_dir ? -EISDIR : !lt_file_can_write(f) ? -EBADF : bytes > INT64_MAX ? -EFBIG : 0;
@@ -152,5 +154,6 @@ int lt_striped_reserve(struct leat_file *f, uint64_t bytes, struct leat_cb cb)
 	if (rc)
 		return rc;
 	op->range_end = bytes;
+	op->range = ret;
 	return lt_op_submit(op, reserve_start);
 }

@@ -7,7 +7,8 @@
  *             the known size asks for that (GETATTR). Then split/lt_bulk.c sends the calls that stripes/stripe_cut.c
  *             cuts. What an object does not have reads as zeroes, up to the size of the file.
  *             If a server refuses a handle, the call asks for the layout and is sent again: once, or more often if
- *             each layout has a newer epoch than the last one. The file may be shorter then. A write with O_SYNC or O_DSYNC ends with a report (REPORT).
+ *             each layout has a newer epoch than the last one. The file may be shorter then, so a write of what is appended
+ *             ends instead: its range is of one epoch (striped_append.c). A write with O_SYNC or O_DSYNC ends with a report (REPORT).
  * Memory:     The caller's memory is the payload of the calls; see split/lt_bulk.c.
  * Threads:    The owner's.
  * Errors:     A stripe server that does not reply within stripe_timeo is -EIO with its URL; nothing else fails. A call
@@ -50,27 +51,19 @@ static void stop(struct lt_subreq *p, int err, const char *what, const char *why
 
 /* ---- before the first call ---- */
 
-/* The manager knows the size of what was appended. */
-static bool is_appended(const struct lt_bulk *io)
-{
-	const struct leat_file *f = io->object;
-
-	return f->striped->epoch == f->appended.epoch && io->off >= f->appended.off && io->off + io->size <= f->appended.end;
-}
-
-/* @refused: a server has refused a handle: the file may be shorter now */
-static enum lt_striped_use use_of(const struct lt_bulk *io, bool refused)
+/* The manager knows the size of what is appended. */
+static enum lt_striped_use use_of(const struct lt_bulk *io)
 {
 	if (!io->write)
 		return LT_STRIPED_READ;
-	return is_appended(io) && !refused ? LT_STRIPED_PROVE : LT_STRIPED_WRITE;
+	return io->epoch ? LT_STRIPED_PROVE : LT_STRIPED_WRITE;
 }
 
 static void send_layout(struct lt_subreq *p)
 {
 	struct lt_bulk *io = p->bulk;
 
-	p->args.volume_layout = lt_striped_ask(striped_of(io), use_of(io, p->tries > 0));
+	p->args.volume_layout = lt_striped_ask(striped_of(io), use_of(io));
 	lt_call_start_volume(&p->call, VOLUMEPROC_LAYOUT, &p->args, &p->res, lt_bulk_done);
 }
 
@@ -126,7 +119,7 @@ static void begin_io(struct lt_bulk *io)
 		lt_bulk_stop(io, io->off, -ENOMEM);
 		return;
 	}
-	if (!lt_striped_may(f->striped, use_of(io, false), lt_handle_now(m)))
+	if (!lt_striped_may(f->striped, use_of(io), lt_handle_now(m)))
 		send_layout(lt_bulk_ask(io));
 	else if (passes_size(io))
 		send_getattr(lt_bulk_ask(io));
@@ -136,7 +129,18 @@ static void begin_io(struct lt_bulk *io)
 
 /* ---- the calls ---- */
 
-/* Return: false: there is no server for the stripe; the operation ends there */
+/* Has a cut taken the range of an append? Then nothing more is written there, and lt_io_write_range() says so. */
+static bool has_lost_range(struct lt_bulk *io)
+{
+	if (likely(!io->epoch || striped_of(io)->writes.epoch == io->epoch))
+		return false;
+	if (io->off < io->end)
+		lt_task_explain(&io->task, -ESTALE, "WRITE", "the file was cut");
+	lt_bulk_stop(io, io->off, -ESTALE);
+	return true;
+}
+
+/* Return: false: the operation ends there: there is no server for the stripe, or its range is lost */
 static bool send_data(struct lt_subreq *p)
 {
 	struct lt_bulk *io = p->bulk;
@@ -148,10 +152,10 @@ static bool send_data(struct lt_subreq *p)
 	struct lt_server *server;
 	int rc = lt_volume_server(s->v, s->servers[p->stripe], &server, why, sizeof(why));
 
-	if (rc) {
+	if (rc)
 		stop(p, rc, NULL, why);
+	if (rc || has_lost_range(io))
 		return false;
-	}
 	p->epoch = h->epoch;
 	if (io->write) {
 		STRIPEWRITEargs *a = &p->args.stripe_write;
@@ -194,7 +198,7 @@ static bool cut_io(struct lt_bulk *io, struct lt_subreq *p)
 	struct lt_server *server;
 	char why[120];
 
-	while (lt_stripe_cut(io, p, &s->layout)) {
+	while (!has_lost_range(io) && lt_stripe_cut(io, p, &s->layout)) {
 		int rc = lt_volume_server(s->v, s->servers[p->stripe], &server, why, sizeof(why));
 
 		if (likely(!rc)) {
@@ -211,7 +215,7 @@ static bool cut_io(struct lt_bulk *io, struct lt_subreq *p)
 
 static void send_subreq(struct lt_subreq *p)
 {
-	(void)send_data(p); /* cut_io() has found the server */
+	(void)send_data(p); /* cut_io() has checked it */
 }
 
 /* The memory of @p is advanced by @n bytes of its object. */
@@ -416,7 +420,7 @@ static bool subreq_failed(struct lt_subreq *p, int *err)
 		return false;
 	if (lt_striped_needs_layout(p->call.status) && lt_striped_may_retry(&p->tries, &p->refused, p->epoch) &&
 	    lt_bulk_may_continue(p)) {
-		if (p->epoch != s->epoch && lt_striped_may(s, use_of(io, true), lt_handle_now(io->task.m)))
+		if (p->epoch != s->epoch && lt_striped_may(s, use_of(io), lt_handle_now(io->task.m)))
 			return !go_on(p);
 		send_layout(p);
 		return true;

@@ -24,12 +24,17 @@ void lt_striped_commit(struct lt_op *op, lt_op_step next);
 /** lt_striped_is_dirty - has lt_striped_commit() anything to do? */
 bool lt_striped_is_dirty(const struct leat_file *f);
 
+/* A range at the end of a file. A cut raises the epoch, and then the range is none any more. */
+struct lt_range {
+	uint64_t epoch, off;
+};
+
 /** lt_striped_reserve - reserves @bytes at the end of a file, for leat_write() with O_APPEND
- * The result is the offset at which the range begins.
+ * @ret: set when the result is 0
  *
  * Return: 0; -EBADF, -EISDIR, -EFBIG, -ENOMEM; @cb is consumed in every outcome.
  */
-int lt_striped_reserve(struct leat_file *f, uint64_t bytes, struct leat_cb cb);
+int lt_striped_reserve(struct leat_file *f, uint64_t bytes, struct lt_range *ret, struct leat_cb cb);
 
 /** lt_striped_open - sets f->striped at the first use of the file; Return: 0 or -ENOMEM */
 must_check int lt_striped_open(struct leat_file *f);

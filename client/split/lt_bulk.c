@@ -490,6 +490,7 @@ struct lt_bulk *lt_bulk_get(struct leat *m, const struct iovec *iov, int cnt)
 	b->task.path2 = NULL;
 	b->budget = NULL;
 	b->written = NULL;
+	b->epoch = 0;
 	return b;
 }
 

@@ -116,6 +116,7 @@ struct lt_bulk {
 	uint64_t off, size;        /* as requested */
 	struct lt_budget *budget;  /* NULL: credits limit what is in flight. lt_stage.h: that of staging buffers, too */
 	struct leat_volume_written *written; /* of leat_volume_aio_pwritev(): the caller's memory; else NULL */
+	uint64_t epoch;            /* of stripes: of the range that is appended, no other handles may write; 0: any */
 
 	/* private to lt_bulk.c and the ops */
 	struct lt_bulk *next_free;
