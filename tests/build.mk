@@ -274,9 +274,9 @@ $(INTEROP_PROGS): %: %.o $(HOUSE)
 
 TEST_ENV = O=$(O) RUN_PROGRAM=$(OUT)/rpcrdma-run LEATD=$(OUT)/leatd LEAT=$(OUT)/leat EXAMPLES=$(OUT)/examples CC="$(CC)" CXX="$(CXX)" INC="$(INC)"
 # Seconds for one program: enough for any on a slow machine, since it is for what hangs; programs at once: more
-# than the two processors of a small machine, since a test waits for about half of its time.
+# than the two processors of a small machine, since a test waits for more than half of its time.
 TEST_TIMEOUT ?= 1200
-TEST_JOBS ?= 3
+TEST_JOBS ?= 4
 RUN = $(TEST_ENV) tests/run -j $(TEST_JOBS) -t $(TEST_TIMEOUT) -o $(O)/log
 
 .PHONY: check asan ubsan tsan cov fuzz fuzz-cov run-check run-tests run-flow run-fuzz run-fuzz-cov \

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "leat_block_flow.h"
@@ -129,7 +130,6 @@ static void verifier(void **state)
 	detach(b);
 }
 
-/* The calls of this thread travel while it polls. */
 /* A write that is acknowledged while a FLUSH is in flight is not covered by it. */
 static void verifier_of_later_write(void **state)
 {
@@ -138,6 +138,10 @@ static void verifier_of_later_write(void **state)
 	uint8_t buf[512] = { 1 };
 
 	(void)state;
+	if (getenv("LEAT_TEST_CREDITS")) {
+		detach(b);
+		skip(); /* the write needs a credit beside that of the FLUSH */
+	}
 	SET(hold, true);
 	assert_int_equal(leat_aio_block_flush(b, (struct leat_cb){ count_fn, &flush, count_free }), 0);
 	await_held(b, 1);
