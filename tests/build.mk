@@ -40,14 +40,14 @@ $(OUT)/leat-dump: $(DUMP_OBJS) $(O)/libxdr.a $(O)/librpcrdma.a
 LDFLAGS_test_dir := -Wl,--wrap=malloc,--wrap=calloc,--wrap=reallocarray,--wrap=strdup
 LDFLAGS_test_removed := -Wl,--wrap=malloc
 LDFLAGS_test_server_space := -Wl,--wrap=fallocate,--wrap=fsync
-HELD_WRITES := --wrap=pwritev2,--wrap=fs_limits_find_file
+HELD_WRITES := --wrap=pwritev2,--wrap=fs_limits_find,--wrap=fs_limits_find_file
 LDFLAGS_test_block_server := -Wl,$(HELD_WRITES)
 LDFLAGS_test_block_races := -Wl,$(HELD_WRITES),--wrap=fdatasync,--wrap=getrandom
 LDFLAGS_test_block_withheld := -Wl,$(HELD_WRITES),--wrap=block_enter,--wrap=block_conn_end
 LDFLAGS_test_block_sync := -Wl,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_block_keep := -Wl,--wrap=rpcrdma_engine_enter,--wrap=rpcrdma_engine_post
-LDFLAGS_test_block_stop := -Wl,$(HELD_WRITES),--wrap=service_is_busy
-LDFLAGS_test_block_cuts := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=req_conn_lost,--wrap=block_wake
+LDFLAGS_test_block_stop := -Wl,--wrap=pwritev2,--wrap=fs_limits_find_file,--wrap=service_is_busy
+LDFLAGS_test_block_cuts := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=req_conn_lost,--wrap=req_wake
 NOMEM := --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 NOMEM_SERVER := $(NOMEM),--wrap=io_destroy,--wrap=server_start,--wrap=server_reload
 LDFLAGS_test_block_server_nomem := -Wl,$(NOMEM_SERVER)
@@ -106,6 +106,7 @@ LDFLAGS_test_server_files := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=close,--wr
 LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=stat,--wrap=fstatfs,--wrap=name_to_handle_at,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=openat,--wrap=close,--wrap=mmap,--wrap=nfs3_lookup
 LDFLAGS_test_leat_stripes_lost := -Wl,--wrap=file_layout_decode,--wrap=stripe_now,--wrap=pwritev2,--wrap=fs_limits_find
 LDFLAGS_test_leat_stripes_lies := -Wl,--wrap=xdr_VOLLAYOUTres,--wrap=xdr_VOLMAPres,--wrap=xdr_VOLREPORTres,--wrap=xdr_VOLRESERVEres,--wrap=xdr_STRIPEREADres,--wrap=xdr_STRIPECHANGEres
+LDFLAGS_test_stripe_withheld := -Wl,$(HELD_WRITES),--wrap=stripe_lane_enter
 LDFLAGS_test_stripe_server := -Wl,--wrap=pwritev2,--wrap=fs_limits_find,--wrap=fsync,--wrap=fdatasync,--wrap=stripe_now
 LDFLAGS_test_stripe_crash := -Wl,--wrap=fsetxattr,--wrap=linkat,--wrap=fsync,--wrap=ftruncate,--wrap=mkdirat,--wrap=openat,--wrap=renameat
 LDFLAGS_test_stripe_nomem := -Wl,$(NOMEM_SERVER)

@@ -181,7 +181,7 @@ static void on_time_out(struct rpcrdma_timer *t)
 	struct block_call *call = container_of(t, struct block_call, attach.timer);
 
 	call->attach.timed_out = true;
-	if (block_unwait(call->entry->vol, &call->waiter))
+	if (req_unwait(&call->entry->vol->lock, &call->waiter))
 		req_resume(call->req);
 }
 
@@ -193,7 +193,7 @@ static enum prog_begin wait(struct block_call *call)
 	list_add_tail(&call->entry->vol->waiters, &call->waiter.link);
 	if (!t->fn) {
 		t->fn = on_time_out;
-		rpcrdma_timer_set(call->waiter.reactor->loop.engine, t, block_times.drain_ns);
+		rpcrdma_timer_set(call->req->reactor->loop.engine, t, block_times.drain_ns);
 	}
 	return PROG_WAIT;
 }
@@ -216,7 +216,7 @@ static enum prog_begin wait_in_turn(struct block_call *call)
 {
 	if (!call->attach.cut.fn) {
 		call->attach.cut.fn = on_cut;
-		rpcrdma_timer_set(call->waiter.reactor->loop.engine, &call->attach.cut, block_times.cut_ns);
+		rpcrdma_timer_set(call->req->reactor->loop.engine, &call->attach.cut, block_times.cut_ns);
 	}
 	call->attach.in_vain = call->attach.timed_out;
 	return call->attach.in_vain ? PROG_REPLY : wait(call);
@@ -244,7 +244,7 @@ static void next_turn(struct block_volume *v)
 {
 	pthread_mutex_lock(&v->lock);
 	v->attaching = false;
-	block_wake(&v->waiters);
+	req_wake(&v->waiters);
 	pthread_mutex_unlock(&v->lock);
 }
 

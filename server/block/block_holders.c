@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "reactor.h"
+#include "req.h"
 
 struct block_times block_times = { .silence_ns = 60 * NS_PER_S, .cut_ns = 2 * NS_PER_S, .drain_ns = 30 * NS_PER_S };
 
@@ -93,35 +93,13 @@ bool block_is_silent(const struct block_attachment *a, uint64_t now_ns)
 	return !a->conns && now_ns - a->silent_ns >= block_times.silence_ns;
 }
 
-void block_wake(struct list *waiters)
-{
-	struct list *n;
-
-	while ((n = list_pop(waiters)) != NULL) {
-		struct block_waiter *w = list_entry(n, struct block_waiter, link);
-
-		rpcrdma_engine_post(w->reactor->loop.engine, &w->msg);
-	}
-}
-
-bool block_unwait(struct block_volume *v, struct block_waiter *w)
-{
-	bool waits;
-
-	pthread_mutex_lock(&v->lock);
-	waits = list_is_linked(&w->link);
-	list_del(&w->link);
-	pthread_mutex_unlock(&v->lock);
-	return waits;
-}
-
 void block_free_fenced(struct block_volume *v, struct block_attachment *a)
 {
 	if (!a->fenced)
 		return;
 	list_del(&a->link);
 	free(a);
-	block_wake(&v->waiters);
+	req_wake(&v->waiters);
 }
 
 void block_fence(struct block_volume *v, struct block_attachment *a)
@@ -135,7 +113,7 @@ void block_fence(struct block_volume *v, struct block_attachment *a)
 	list_del(&a->link);
 	v->nholders--;
 	list_add_tail(&v->ending, &a->link);
-	block_wake(&a->waiters);
+	req_wake(&a->waiters);
 	if (!a->live)
 		block_free_fenced(v, a);
 }

@@ -48,10 +48,4 @@ void block_free_fenced(struct block_volume *v, struct block_attachment *a);
  */
 bool block_drained(const struct block_volume *v, const char *name);
 
-/** block_wake - lets all calls of a list go on; under the lock */
-void block_wake(struct list *waiters);
-
-/** block_unwait - ends the wait of @w; Return: false: it did not wait, or its message is on the way */
-bool block_unwait(struct block_volume *v, struct block_waiter *w);
-
 #endif

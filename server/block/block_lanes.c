@@ -37,47 +37,26 @@ struct lane_ref {
 };
 
 struct block_conn {
-	atomic_uint refs;
-	uint64_t serial;	   /* connections are numbered in the order in which they were accepted */
+	struct conn *conn;
+	uint64_t serial; /* connections are numbered in the order in which they were accepted */
 	struct rpcrdma_client_id client;
-	struct reactor *reactor;   /* NULL: no call yet */
-	struct rpcrdma_conn *conn;
-	bool ended;		   /* the reactor's */
-	atomic_bool closing;	   /* close_msg is on its way */
-	struct rpcrdma_msg close_msg;
 	struct lane_ref *lanes;
 	size_t nlanes, cap;
 };
 
 /* ---- connections -------------------------------------------------------------------------- */
 
-struct block_conn *block_conn_new(const struct rpcrdma_peer *peer)
+struct block_conn *block_conn_new(struct conn *conn)
 {
 	static _Atomic uint64_t serials;
 	struct block_conn *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
-	atomic_init(&c->refs, 1);
-	c->serial = atomic_fetch_add(&serials, 1) + 1;
-	rpcrdma_client_id_of(peer, &c->client);
-	return c;
-}
-
-static void conn_put(struct block_conn *c)
-{
-	if (atomic_fetch_sub(&c->refs, 1) != 1)
-		return;
-	free(c->lanes);
-	free(c);
-}
-
-void block_conn_begin(struct block_conn *c, struct reactor *re, struct rpcrdma_conn *conn)
-{
-	if (c->reactor) /* of each request; other reactors read them once a lane is bound */
-		return;
-	c->reactor = re;
 	c->conn = conn;
+	c->serial = atomic_fetch_add(&serials, 1) + 1;
+	rpcrdma_client_id_of(&conn->peer, &c->client);
+	return c;
 }
 
 /* Does the lane still have this connection, in force or with operations? Under the lock. */
@@ -87,7 +66,7 @@ static struct block_attachment *lane_of(const struct lane_ref *r, const struct b
 
 	if (!a || a->generation != r->generation)
 		a = block_find_ended(r->v, r->generation);
-	return a && a->lanes[r->slot].conn == c ? a : NULL;
+	return a && a->lanes[r->slot].conn == c->conn ? a : NULL;
 }
 
 void block_conn_end(struct block_conn *c)
@@ -108,28 +87,8 @@ void block_conn_end(struct block_conn *c)
 		pthread_mutex_unlock(&r->v->lock);
 		block_volume_put(r->v);
 	}
-	c->nlanes = 0;
-	c->ended = true;
-	conn_put(c);
-}
-
-static void on_close(struct rpcrdma_msg *msg)
-{
-	struct block_conn *c = container_of(msg, struct block_conn, close_msg);
-
-	if (!c->ended)
-		rpcrdma_conn_close(c->conn);
-	conn_put(c);
-}
-
-/* A lane has it. Under the lock, so block_conn_end() is yet to come. */
-static void close_conn(struct block_conn *c)
-{
-	if (atomic_exchange(&c->closing, true))
-		return;
-	atomic_fetch_add(&c->refs, 1);
-	c->close_msg.fn = on_close;
-	rpcrdma_engine_post(c->reactor->loop.engine, &c->close_msg);
+	free(c->lanes);
+	free(c);
 }
 
 void block_cut(struct block_volume *v)
@@ -139,7 +98,7 @@ void block_cut(struct block_volume *v)
 
 		for (unsigned i = 0; i < BLOCK_LANES_MAX; i++) {
 			if (a->lanes[i].conn)
-				close_conn(a->lanes[i].conn);
+				(void)conn_close(a->lanes[i].conn);
 		}
 	}
 }
@@ -188,28 +147,21 @@ int block_reserve(struct block_conn *c)
 /* The lane has a new connection. */
 void block_bind(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn)
 {
-	struct block_lane_state *l = &a->lanes[lane->slot];
+	struct lane *l = &a->lanes[lane->slot];
+	bool is_new = l->conn != conn->conn;
 
 	if (!l->conn)
 		a->conns++;
-	else if (l->conn != conn)
-		close_conn(l->conn);
-	l->before += l->live;
-	l->live = 0;
-	l->incarnation = lane->incarnation;
-	if (l->conn != conn)
+	lane_bind(l, lane->incarnation, conn->conn);
+	if (is_new)
 		conn->lanes[conn->nlanes++] =
 			(struct lane_ref){ .v = block_volume_hold(v), .number = a->number, .generation = a->generation,
 					   .slot = lane->slot };
-	l->conn = conn;
 }
 
 bool block_is_older(const struct block_attachment *a, const block_lane *lane, const struct block_conn *conn)
 {
-	const struct block_lane_state *l = &a->lanes[lane->slot];
-
-	return a->instance == lane->instance &&
-	       (lane->incarnation < l->incarnation || (lane->incarnation == l->incarnation && l->conn != conn));
+	return a->instance == lane->instance && lane_is_older(&a->lanes[lane->slot], lane->incarnation, conn->conn);
 }
 
 bool block_was_seen(struct block_volume *v, const block_lane *lane, const struct block_conn *conn)
@@ -221,7 +173,7 @@ bool block_is_forgotten(const struct block_volume *v, const block_lane *lane, st
 {
 	if (!block_seen_lacks(&v->seen, lane, &conn->client, conn->serial))
 		return false;
-	close_conn(conn);
+	(void)conn_close(conn->conn);
 	return true;
 }
 
@@ -229,12 +181,12 @@ bool block_is_forgotten(const struct block_volume *v, const block_lane *lane, st
 static int enter_lane(struct block_volume *v, struct block_attachment *a, const block_lane *lane, struct block_conn *conn,
 		      bool changes, struct block_pass *pass)
 {
-	struct block_lane_state *l = &a->lanes[lane->slot];
+	struct lane *l = &a->lanes[lane->slot];
 
 	if (block_is_older(a, lane, conn))
 		return -ECONNABORTED;
 	if (lane->incarnation > l->incarnation) {
-		if (l->conn != conn && conn->nlanes == conn->cap)
+		if (l->conn != conn->conn && conn->nlanes == conn->cap)
 			return -ENOBUFS;
 		block_bind(v, a, lane, conn);
 	}
@@ -247,7 +199,7 @@ static int enter_lane(struct block_volume *v, struct block_attachment *a, const 
 }
 
 static int try_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
-		     bool changes, struct block_waiter *w, struct block_pass *pass)
+		     bool changes, struct req_waiter *w, struct block_pass *pass)
 {
 	struct block_attachment *a;
 	int err;
@@ -269,7 +221,7 @@ static int try_enter(struct block_volume *v, const struct block_id *id, const bl
 }
 
 int block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
-		bool changes, struct block_waiter *w, struct block_pass *pass)
+		bool changes, struct req_waiter *w, struct block_pass *pass)
 {
 	int err;
 
@@ -285,17 +237,13 @@ int block_enter(struct block_volume *v, const struct block_id *id, const block_l
 void block_leave(struct block_volume *v, struct block_pass *pass)
 {
 	struct block_attachment *a = pass->a;
-	struct block_lane_state *l;
 
 	if (!a)
 		return;
 	pass->a = NULL;
 	pthread_mutex_lock(&v->lock);
-	l = &a->lanes[pass->slot];
-	if (pass->changes && l->incarnation == pass->incarnation)
-		l->live--;
-	else if (pass->changes && !--l->before)
-		block_wake(&a->waiters);
+	if (pass->changes && lane_leave(&a->lanes[pass->slot], pass->incarnation))
+		req_wake(&a->waiters);
 	if (!--a->live)
 		block_free_fenced(v, a);
 	pthread_mutex_unlock(&v->lock);

@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 #include "block_volume.h"
+#include "req.h"
 
-/* A client's connection, as far as lanes came by it. On its reactor; counted. */
+/* A client's connection, as far as lanes came by it. On its reactor. */
 struct block_conn;
 
 /* What a handle says of its attachment. */
@@ -28,14 +29,14 @@ struct block_pass {
 
 /** block_enter - may a call begin? On the reactor of @conn
  * @changes: it changes the volume
- * @w: with -EINPROGRESS, w->msg.fn runs when the call may try again; block_unwait() ends the wait
+ * @w: waits with -EINPROGRESS: the call may try again when it is resumed
  * @pass: begun: block_leave() follows when it has ended
  *
  * Return: 0; -EINPROGRESS; -ESTALE: the attachment has ended; -ECONNABORTED: a newer connection of the lane exists;
  * -EINVAL: not a lane of this attachment; -EROFS; -EAGAIN: no memory.
  */
 int must_check block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane,
-			   struct block_conn *conn, bool changes, struct block_waiter *w, struct block_pass *pass);
+			   struct block_conn *conn, bool changes, struct req_waiter *w, struct block_pass *pass);
 
 /** block_leave - the operation has ended; any thread. Does nothing if it has not begun. */
 void block_leave(struct block_volume *v, struct block_pass *pass);
@@ -61,10 +62,7 @@ bool block_is_forgotten(const struct block_volume *v, const block_lane *lane, st
 /* ---- connections ---- */
 
 /** block_conn_new - for a new connection; NULL: no memory. block_conn_end() releases it. */
-struct block_conn *block_conn_new(const struct rpcrdma_peer *peer);
-
-/** block_conn_begin - a call has arrived by it; on its reactor */
-void block_conn_begin(struct block_conn *c, struct reactor *re, struct rpcrdma_conn *conn);
+struct block_conn *block_conn_new(struct conn *conn);
 
 /** block_cut - closes the connections of attachments that have ended and have operations, so that no operation waits for its
  * peer; under the lock */

@@ -85,11 +85,6 @@ enum prog_begin block_now(struct req *r, int err)
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
-static void on_resumed(struct rpcrdma_msg *msg)
-{
-	req_resume(container_of(msg, struct block_call, waiter.msg)->req);
-}
-
 static void init(struct req *r)
 {
 	struct block_call *call = block_call(r);
@@ -97,9 +92,7 @@ static void init(struct req *r)
 	memset(call, 0, offsetof(struct block_call, args));
 	call->req = r;
 	call->re = block_reactor(r->reactor);
-	list_init(&call->waiter.link);
-	call->waiter.reactor = r->reactor;
-	call->waiter.msg.fn = on_resumed;
+	req_waiter_init(&call->waiter, r);
 }
 
 static void preset_list(struct req *r)
@@ -152,7 +145,6 @@ static int authorize(struct req *r)
 	struct block_call *call = block_call(r);
 	int err;
 
-	block_conn_begin(block_peer(r->conn)->conn, r->reactor, r->rpc->conn);
 	if (!call->use)
 		call->use = served_use_hold(call->re->use);
 	if (!r->proc->by_handle)
@@ -168,7 +160,7 @@ static bool cancel(struct req *r)
 {
 	struct block_call *call = block_call(r);
 
-	return call->entry && block_unwait(call->entry->vol, &call->waiter);
+	return call->entry && req_unwait(&call->entry->vol->lock, &call->waiter);
 }
 
 static void release(struct req *r)

@@ -196,7 +196,7 @@ static int accept_peer(struct conn *c, const char **ret_why)
 	c->service[SERVICE_BLOCK] = p;
 	if (!p)
 		return -ENOMEM;
-	p->conn = block_conn_new(&c->peer);
+	p->conn = block_conn_new(c);
 	if (!p->conn)
 		return -ENOMEM;
 	set = current(block_server(c->srv));

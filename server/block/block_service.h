@@ -117,7 +117,7 @@ struct block_call {
 	struct served_use *use; /* in force when it was decoded: held */
 	struct block_entry *entry;
 	struct block_id id;
-	struct block_waiter waiter;
+	struct req_waiter waiter;
 	int err; /* of a worker */
 
 	struct block_pass pass; /* all that begin */

@@ -20,6 +20,7 @@
 #include "base/util.h"
 #include "block.h"
 #include "block_seen.h"
+#include "lane.h"
 #include "rpcrdma.h"
 #include "worker.h"
 
@@ -41,21 +42,6 @@ struct block_times {
 };
 extern struct block_times block_times;
 
-/* A call that waits; part of it. Under the lock of its volume. */
-struct block_waiter {
-	struct list link;
-	struct reactor *reactor;
-	struct rpcrdma_msg msg; /* msg.fn runs on the reactor when it may go on */
-};
-
-/* The connections of one slot of a client. */
-struct block_lane_state {
-	uint32_t incarnation;	/* of the newest connection; 0: none yet */
-	struct block_conn *conn; /* NULL: it has ended */
-	unsigned live;		/* changes that came by it and have not ended */
-	unsigned before;	/* changes that came by older ones and have not ended */
-};
-
 struct block_attachment {
 	struct list link; /* volume->holders, by name, or volume->ending */
 	struct block_attachment *next; /* in volume->by_number */
@@ -71,7 +57,7 @@ struct block_attachment {
 	uint64_t silent_ns; /* when the last connection ended, or the server started */
 	unsigned live;	    /* operations that have begun and not ended */
 	struct list waiters; /* calls that wait for changes of older connections */
-	struct block_lane_state lanes[BLOCK_LANES_MAX];
+	struct lane lanes[BLOCK_LANES_MAX];
 };
 
 /* Counted; freed by its last holder. */
@@ -104,7 +90,7 @@ struct block_volume {
 		char name[BLOCK_NAME_MAX + 1];
 	} detached[BLOCK_DETACHED_MAX]; /* attachments that DETACH has ended lately: the call may be sent again */
 	unsigned detached_next;
-	struct list waiters;	 /* block_waiter: ATTACH and DETACH */
+	struct list waiters;	 /* ATTACHs and DETACHs */
 
 	/* Of the call whose turn it is, not locked: a job in its place saves the holders (block_attach.c). It holds the
 	 * volumes in force for the call, so that the state stays open. */

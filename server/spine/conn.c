@@ -5,7 +5,7 @@
  *
  * Operation: Connections are accepted on the listener's thread and assigned to the reactors in turn. A connection
  *            stays on its reactor.
- * Memory:    Freed by on_closed(), when the transport holds none of its requests.
+ * Memory:    Counted: on_closed(), when the transport holds none of its requests, and the message of conn_close().
  * Threads:   on_accept() runs on the listener's thread, req_call() on the reactor's, on_closed() on either:
  *            a connection may fail before the reactor receives it.
  * Errors:    Refuses a peer that no service admits, and another user of this host if leatd cannot assume
@@ -101,6 +101,7 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 		on_refused(srv, peer, -ENOMEM);
 		return -ENOMEM;
 	}
+	atomic_init(&c->refs, 1);
 	c->srv = srv;
 	c->peer = *peer;
 	list_init(&c->reqs);
@@ -142,6 +143,31 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	return 0;
 }
 
+static void put_conn(struct conn *c)
+{
+	if (atomic_fetch_sub(&c->refs, 1) == 1)
+		free(c);
+}
+
+static void on_close(struct rpcrdma_msg *msg)
+{
+	struct conn *c = container_of(msg, struct conn, close_msg);
+
+	if (!c->closed)
+		rpcrdma_conn_close(c->transport);
+	put_conn(c);
+}
+
+bool conn_close(struct conn *c)
+{
+	if (atomic_exchange(&c->closing, true))
+		return false;
+	atomic_fetch_add(&c->refs, 1);
+	c->close_msg.fn = on_close;
+	rpcrdma_engine_post(c->reactor->loop.engine, &c->close_msg);
+	return true;
+}
+
 static void on_closed(void *conn_ctx)
 {
 	struct conn *c = conn_ctx;
@@ -149,7 +175,8 @@ static void on_closed(void *conn_ctx)
 
 	service_closed(c);
 	client_put(c->client);
-	free(c);
+	c->closed = true;
+	put_conn(c);
 	atomic_fetch_sub(&re->nconns, 1);
 }
 

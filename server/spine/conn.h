@@ -6,6 +6,7 @@
 #ifndef LEAT_SERVER_CONN_H
 #define LEAT_SERVER_CONN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,7 +30,21 @@ struct conn {
 	uint64_t number; /* unique in this process; not 0 */
 	struct rpcrdma_peer peer;
 	void *service[SERVICES]; /* states of the services for this connection: prog.h */
+	struct rpcrdma_conn *transport; /* NULL: no request yet; others read it behind a lock that one has released */
+
+	/* conn_close() */
+	atomic_uint refs; /* on_closed() and the message */
+	atomic_bool closing;
+	bool closed; /* the reactor's: on_closed() has run */
+	struct rpcrdma_msg close_msg;
 };
+
+/** conn_close - closes a connection by which a request came; any thread
+ * The caller has a lock without which the connection cannot go: that of closed() (prog.h), or of the end of a request.
+ *
+ * Return: false: it was called for the connection before.
+ */
+bool conn_close(struct conn *c);
 
 /** conn_ops - callbacks for the transport; the listener's context is the struct server */
 extern const struct rpcrdma_svc_ops conn_ops;

@@ -175,6 +175,8 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->reactor = re;
 	r->srv = re->srv;
 	r->conn = c;
+	if (!c->transport)
+		c->transport = rpc->conn;
 	r->rpc = rpc;
 	r->xid = rpc->xid;
 	r->prog = NULL;
@@ -508,6 +510,42 @@ void req_resume(struct req *r)
 	unsigned had = r->reactor->live;
 
 	advance(r, had, r->state == REQ_RUNNING ? execute(r) : take_step(r));
+}
+
+/* ---- requests that wait for others -------------------------------------------------------- */
+
+static void on_woken(struct rpcrdma_msg *msg)
+{
+	req_resume(container_of(msg, struct req_waiter, msg)->req);
+}
+
+void req_waiter_init(struct req_waiter *w, struct req *r)
+{
+	list_init(&w->link);
+	w->req = r;
+	w->msg.fn = on_woken;
+}
+
+void req_wake(struct list *waiters)
+{
+	struct list *n;
+
+	while ((n = list_pop(waiters)) != NULL) {
+		struct req_waiter *w = list_entry(n, struct req_waiter, link);
+
+		rpcrdma_engine_post(w->req->reactor->loop.engine, &w->msg);
+	}
+}
+
+bool req_unwait(pthread_mutex_t *lock, struct req_waiter *w)
+{
+	bool waits;
+
+	pthread_mutex_lock(lock);
+	waits = list_is_linked(&w->link);
+	list_del(&w->link);
+	pthread_mutex_unlock(lock);
+	return waits;
 }
 
 /* ---- ADMITTING ---------------------------------------------------------------------------- */

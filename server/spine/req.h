@@ -6,6 +6,7 @@
 #ifndef LEAT_SERVER_REQ_H
 #define LEAT_SERVER_REQ_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 #include "drc_check.h"
 #include "place.h"
 #include "prog.h"
+#include "rpcrdma.h"
 #include "worker.h"
 
 struct conn;
@@ -107,6 +109,24 @@ void req_run(struct req *r);
 
 /** req_resume - prog.authorize() or prog_proc.begin() has what it waited for: it runs again */
 void req_resume(struct req *r);
+
+/* A request that waits in a list of its program, for what other requests do; part of it. Under a lock of the program. */
+struct req_waiter {
+	struct list link;
+	struct req *req;
+	struct rpcrdma_msg msg;
+};
+
+/** req_waiter_init - prepares @w, which waits for nothing yet */
+void req_waiter_init(struct req_waiter *w, struct req *r);
+
+/** req_wake - resumes all requests that wait in @waiters; under the lock; any thread */
+void req_wake(struct list *waiters);
+
+/** req_unwait - ends the wait of @w; Return: false: it did not wait, or its message is on the way
+ * @lock: of the list
+ */
+bool req_unwait(pthread_mutex_t *lock, struct req_waiter *w);
 
 /** req_scratch - allocates zeroed memory for long arguments or results, once per request, from the client's share
  *

@@ -7,8 +7,9 @@
  *            first makes its term durable, and waits for commands of older terms that a worker executes. INFO changes
  *            nothing: its term does not matter.
  *            FENCE and REMOVE have three steps: the durable record with what is to be cut off; then operations that began
- *            before have to end; then the cut. If they do not end in time, the record stays, and so does the cut: the same
- *            command again goes on from there, and so does the next operation of the new epoch.
+ *            before have to end; then the cut. The connections of those that do not end soon are closed. If they do not end
+ *            in time, the record stays, and so does the cut: the same command again goes on from there, and so does the next
+ *            operation of the new epoch.
  * Memory:    Part of the request; LIST: its scratch memory.
  * Threads:   The reactor's.
  * Errors:    -errno, of which stripe_refuse() makes a status.
@@ -118,7 +119,7 @@ static enum prog_begin wait_for_operations(struct stripe_call *call)
 		rpcrdma_timer_set(call->req->reactor->loop.engine, &call->timer, stripe_times.drain_ns);
 	}
 	call->done = 0; /* they may change what STAT said */
-	return stripe_turn_wait(call, &call->o->waiters);
+	return stripe_turn_drain(call, &call->o->waiters);
 }
 
 /* The record is durable: what is left to do. */
@@ -126,7 +127,7 @@ static enum prog_begin settle(struct stripe_call *call, int *ret_err)
 {
 	const struct stripe_object *o = call->o;
 
-	if (o->older) {
+	if (stripe_ops_older(&o->ops)) {
 		*ret_err = call->timed_out ? -ETIMEDOUT : 0;
 		return *ret_err ? PROG_REPLY : wait_for_operations(call);
 	}
@@ -139,7 +140,7 @@ static enum prog_begin settle(struct stripe_call *call, int *ret_err)
 static enum prog_begin change(struct stripe_call *call)
 {
 	const struct stripe_object *o = call->o;
-	unsigned cut = o->live || o->older ? 0 : STRIPE_WORK_CUT;
+	unsigned cut = stripe_ops_any(&o->ops) ? 0 : STRIPE_WORK_CUT;
 
 	stripe_count(call->req->reactor, stripe_fences);
 	return stripe_turn_take(call, STRIPE_WORK_RECORD | cut | STRIPE_WORK_STAT);
@@ -191,7 +192,7 @@ static enum prog_begin step_aside(struct stripe_call *call, int *ret_err)
 
 	if (!o->exists || o->rec.removed)
 		return step_stat(call, ret_err);
-	if (o->live || o->older) {
+	if (stripe_ops_any(&o->ops)) {
 		*ret_err = -ETIMEDOUT;
 		return PROG_REPLY;
 	}

@@ -164,7 +164,7 @@ static bool is_in_use(struct stripe_vol *v, const struct stripe_object *o)
 	bool in_use;
 
 	pthread_mutex_lock(&v->lock);
-	in_use = o->live || o->older;
+	in_use = stripe_ops_any(&o->ops);
 	pthread_mutex_unlock(&v->lock);
 	return in_use;
 }

@@ -76,7 +76,7 @@ static enum prog_begin try_enter(struct stripe_call *call, const struct need *ne
 	if (next != PROG_MOVE || *ret_err)
 		return *ret_err ? PROG_REPLY : next;
 	if (call->o->rec.cut != STRIPE_NO_CUT) {
-		if (!call->o->older)
+		if (!stripe_ops_older(&call->o->ops))
 			return stripe_turn_take(call, STRIPE_WORK_CUT);
 		*ret_err = -EBUSY;
 		return PROG_REPLY;
@@ -89,7 +89,7 @@ static enum prog_begin try_enter(struct stripe_call *call, const struct need *ne
 		return *ret_err == -EINPROGRESS ? PROG_WAIT : PROG_REPLY;
 	call->o->written |= need->changes;
 	call->file = call->o->exists ? call->o->files[call->req->reactor->idx] : NULL; /* another call may create it */
-	call->era = stripe_object_begin(call->o);
+	stripe_op_begin(&call->o->ops, &call->op, call->req->conn);
 	call->begun = true;
 	return PROG_MOVE;
 }

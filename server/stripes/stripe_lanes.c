@@ -6,51 +6,30 @@
  * Operation: A hash table has the lanes. A lane is in the list of its connection, or without a connection and changes in
  *            the list of idle ones, from which the oldest is freed when there are too many: one of the client that needs
  *            the place, if that has its share, else one of the client that has most. Clients are buckets of a hash.
- * Memory:    Lanes belong to the table. A connection is counted, because a message to its reactor may be on its way.
- * Threads:   Any, under the lock of the table. A connection is closed on its reactor.
+ * Memory:    Lanes belong to the table.
+ * Threads:   Any, under the lock of the table.
  * Errors:    As stripe_lanes.h says for each function.
  */
 #include "stripe_lanes.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-
-#include "reactor.h"
 
 struct stripe_lane_state {
 	struct hash_node node;	/* lanes->table */
 	struct list link;	/* conn->lanes or its bucket's idle; in neither while it has changes only */
 	uint64_t instance;
 	uint32_t slot;
-	uint32_t incarnation;	/* the newest */
-	struct stripe_conn *conn; /* NULL: it has ended */
 	unsigned bucket;	/* of its client */
-	unsigned live, before;	/* changes in progress: of this incarnation, of older ones */
-	struct list waiters;	/* struct stripe_waiter */
+	struct lane lane;
+	struct list waiters;	/* struct req_waiter */
 };
 
 struct stripe_conn {
-	atomic_uint refs;
-	struct reactor *reactor; /* NULL: no call yet */
-	struct rpcrdma_conn *conn;
-	unsigned bucket;	 /* of its client */
-	bool ended;		 /* the reactor's */
-	atomic_bool closing;	 /* close_msg is on its way */
-	struct rpcrdma_msg close_msg;
+	struct conn *conn;
+	unsigned bucket; /* of its client */
 	struct list lanes;
 };
-
-void stripe_wake(struct list *waiters)
-{
-	struct list *n;
-
-	while ((n = list_pop(waiters)) != NULL) {
-		struct stripe_waiter *w = list_entry(n, struct stripe_waiter, link);
-
-		rpcrdma_engine_post(w->reactor->loop.engine, &w->msg);
-	}
-}
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -155,63 +134,28 @@ static struct stripe_lane_state *add_lane(struct stripe_lanes *l, const stripe_l
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-struct stripe_conn *stripe_conn_new(void)
+struct stripe_conn *stripe_conn_new(const struct stripe_lanes *l, struct conn *conn)
 {
 	struct stripe_conn *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	atomic_init(&c->refs, 1);
-	list_init(&c->lanes);
-	return c;
-}
-
-static void put_conn(struct stripe_conn *c)
-{
-	if (atomic_fetch_sub(&c->refs, 1) == 1)
-		free(c);
-}
-
-void stripe_conn_begin(struct stripe_lanes *l, struct stripe_conn *c, struct reactor *re, struct rpcrdma_conn *conn,
-		       const struct rpcrdma_peer *peer)
-{
 	struct rpcrdma_client_id id;
 	uint64_t words[3];
 
-	if (c->reactor) /* of each call; other reactors read them once a lane is bound */
-		return;
-	rpcrdma_client_id_of(peer, &id);
+	if (!c)
+		return NULL;
+	rpcrdma_client_id_of(&conn->peer, &id);
 	words[0] = (uint64_t)id.kind;
 	words[1] = id.scope;
 	words[2] = id.key;
 	c->bucket = (unsigned)(siphash(&l->key, words, sizeof(words)) % STRIPE_LANES_BUCKETS);
 	c->conn = conn;
-	c->reactor = re;
-}
-
-static void on_close(struct rpcrdma_msg *msg)
-{
-	struct stripe_conn *c = container_of(msg, struct stripe_conn, close_msg);
-
-	if (!c->ended)
-		rpcrdma_conn_close(c->conn);
-	put_conn(c);
-}
-
-/* A lane of it has a newer connection. Under the lock, so stripe_conn_end() is yet to come. */
-static void close_older(struct stripe_conn *c)
-{
-	if (atomic_exchange(&c->closing, true))
-		return;
-	atomic_fetch_add(&c->refs, 1);
-	c->close_msg.fn = on_close;
-	rpcrdma_engine_post(c->reactor->loop.engine, &c->close_msg);
+	list_init(&c->lanes);
+	return c;
 }
 
 /* The lane has lost its connection or its last change. */
 static void rest_lane(struct stripe_lanes *l, struct stripe_lane_state *lane)
 {
-	if (lane->conn || lane->live || lane->before)
+	if (lane->lane.conn || lane->lane.live || lane->lane.before)
 		return;
 	list_del(&lane->link);
 	list_add_tail(&l->buckets[lane->bucket].idle, &lane->link);
@@ -227,30 +171,17 @@ void stripe_conn_end(struct stripe_lanes *l, struct stripe_conn *c)
 	while ((n = list_pop(&c->lanes)) != NULL) {
 		struct stripe_lane_state *lane = list_entry(n, struct stripe_lane_state, link);
 
-		lane->conn = NULL;
+		lane->lane.conn = NULL;
 		rest_lane(l, lane);
 	}
 	pthread_mutex_unlock(&l->lock);
-	c->ended = true;
-	put_conn(c);
+	free(c);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-static void bind_lane(struct stripe_lane_state *lane, uint32_t incarnation, struct stripe_conn *conn)
-{
-	if (lane->conn && lane->conn != conn)
-		close_older(lane->conn);
-	lane->before += lane->live;
-	lane->live = 0;
-	lane->incarnation = incarnation;
-	lane->conn = conn;
-	list_del(&lane->link);
-	list_add_tail(&conn->lanes, &lane->link);
-}
-
 static int try_enter(struct stripe_lanes *l, const stripe_lane *lane, struct stripe_conn *conn, bool changes,
-		     struct stripe_waiter *w, struct stripe_pass *ret)
+		     struct req_waiter *w, struct stripe_pass *ret)
 {
 	struct stripe_lane_state *s = find_lane(l, lane->instance, lane->slot);
 
@@ -258,21 +189,24 @@ static int try_enter(struct stripe_lanes *l, const stripe_lane *lane, struct str
 		s = add_lane(l, lane, conn);
 	if (!s)
 		return -EAGAIN;
-	if (lane->incarnation < s->incarnation || (lane->incarnation == s->incarnation && s->conn != conn))
+	if (lane_is_older(&s->lane, lane->incarnation, conn->conn))
 		return -ECONNABORTED;
-	if (lane->incarnation > s->incarnation)
-		bind_lane(s, lane->incarnation, conn);
-	if (s->before) {
+	if (lane->incarnation > s->lane.incarnation) {
+		lane_bind(&s->lane, lane->incarnation, conn->conn);
+		list_del(&s->link);
+		list_add_tail(&conn->lanes, &s->link);
+	}
+	if (s->lane.before) {
 		list_add_tail(&s->waiters, &w->link);
 		return -EINPROGRESS;
 	}
-	s->live += changes;
+	s->lane.live += changes;
 	*ret = (struct stripe_pass){ .lane = changes ? s : NULL, .incarnation = lane->incarnation };
 	return 0;
 }
 
 int stripe_lane_enter(struct stripe_lanes *l, const stripe_lane *lane, struct stripe_conn *conn, bool changes,
-		      struct stripe_waiter *w, struct stripe_pass *ret)
+		      struct req_waiter *w, struct stripe_pass *ret)
 {
 	int err;
 
@@ -292,21 +226,8 @@ void stripe_lane_leave(struct stripe_lanes *l, struct stripe_pass *pass)
 		return;
 	pass->lane = NULL;
 	pthread_mutex_lock(&l->lock);
-	if (s->incarnation == pass->incarnation)
-		s->live--;
-	else if (!--s->before)
-		stripe_wake(&s->waiters);
+	if (lane_leave(&s->lane, pass->incarnation))
+		req_wake(&s->waiters);
 	rest_lane(l, s);
 	pthread_mutex_unlock(&l->lock);
-}
-
-bool stripe_lane_unwait(struct stripe_lanes *l, struct stripe_waiter *w)
-{
-	bool waits;
-
-	pthread_mutex_lock(&l->lock);
-	waits = list_is_linked(&w->link);
-	list_del(&w->link);
-	pthread_mutex_unlock(&l->lock);
-	return waits;
 }

@@ -24,25 +24,14 @@
 #include "base/list.h"
 #include "base/siphash.h"
 #include "base/util.h"
-#include "rpcrdma.h"
+#include "lane.h"
+#include "req.h"
 #include "stripes.h"
-
-struct reactor;
 
 #define STRIPE_LANES_MAX 16384u	   /* remembered, of all clients */
 #define STRIPE_LANES_CLIENT 1024u  /* of one client */
 #define STRIPE_LANES_BUCKETS 256u
 #define STRIPE_LANES_SLOTS 1024u   /* slots of an instance */
-
-/* A call that waits; part of it. */
-struct stripe_waiter {
-	struct list link;
-	struct reactor *reactor;
-	struct rpcrdma_msg msg; /* msg.fn runs on the reactor when it may go on */
-};
-
-/** stripe_wake - resumes all that wait */
-void stripe_wake(struct list *waiters);
 
 /* A client's connection. */
 struct stripe_conn;
@@ -73,11 +62,7 @@ int must_check stripe_lanes_init(struct stripe_lanes *l);
 void stripe_lanes_fini(struct stripe_lanes *l);
 
 /** stripe_conn_new - a connection without lanes; NULL: no memory */
-struct stripe_conn *stripe_conn_new(void);
-
-/** stripe_conn_begin - a call has come by it; on its reactor */
-void stripe_conn_begin(struct stripe_lanes *l, struct stripe_conn *c, struct reactor *re, struct rpcrdma_conn *conn,
-		       const struct rpcrdma_peer *peer);
+struct stripe_conn *stripe_conn_new(const struct stripe_lanes *l, struct conn *conn);
 
 /** stripe_conn_end - the connection has ended; frees it. NULL is fine. */
 void stripe_conn_end(struct stripe_lanes *l, struct stripe_conn *c);
@@ -90,12 +75,9 @@ void stripe_conn_end(struct stripe_lanes *l, struct stripe_conn *c);
  * incarnation; -EAGAIN: too many lanes.
  */
 int must_check stripe_lane_enter(struct stripe_lanes *l, const stripe_lane *lane, struct stripe_conn *conn, bool changes,
-				 struct stripe_waiter *w, struct stripe_pass *ret);
+				 struct req_waiter *w, struct stripe_pass *ret);
 
 /** stripe_lane_leave - a change has ended; @pass is cleared. Without one nothing happens. */
 void stripe_lane_leave(struct stripe_lanes *l, struct stripe_pass *pass);
-
-/** stripe_lane_unwait - @w does not wait any more; Return: false: it did not wait for a lane */
-bool stripe_lane_unwait(struct stripe_lanes *l, struct stripe_waiter *w);
 
 #endif

@@ -91,11 +91,6 @@ enum prog_begin stripe_reply(struct req *r, int err)
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
-static void on_resumed(struct rpcrdma_msg *msg)
-{
-	req_resume(container_of(msg, struct stripe_call, waiter.msg)->req);
-}
-
 static void init(struct req *r)
 {
 	struct stripe_call *call = stripe_call(r);
@@ -103,9 +98,7 @@ static void init(struct req *r)
 	memset(call, 0, offsetof(struct stripe_call, args));
 	call->req = r;
 	call->re = stripe_reactor(r->reactor);
-	list_init(&call->waiter.link);
-	call->waiter.reactor = r->reactor;
-	call->waiter.msg.fn = on_resumed;
+	req_waiter_init(&call->waiter, r);
 }
 
 struct stripe_order stripe_order_of(const struct req *r)
@@ -180,8 +173,6 @@ static int authorize(struct req *r)
 	uint32_t proc = (uint32_t)(r->proc - r->prog->procs);
 	int err;
 
-	stripe_conn_begin(&stripe_server(r->srv)->lanes, stripe_peer(r->conn)->conn, r->reactor, r->rpc->conn,
-			  &r->conn->peer);
 	if (!call->use)
 		call->use = served_use_hold(call->re->use);
 	if (proc == STRIPEPROC_NULL)

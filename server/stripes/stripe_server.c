@@ -209,7 +209,7 @@ static int accept_peer(struct conn *c, const char **ret_why)
 	c->service[SERVICE_STRIPES] = p;
 	if (!p)
 		return -ENOMEM;
-	p->conn = stripe_conn_new();
+	p->conn = stripe_conn_new(&stripe_server(c->srv)->lanes, c);
 	if (!p->conn)
 		return -ENOMEM;
 	set = current(stripe_server(c->srv));

@@ -42,11 +42,12 @@ struct stripe_server {
  *   stripe_lane_waits   calls that waited for changes of an older connection
  *   stripe_fences       FENCE, REMOVE and SET_ASIDE that changed a record
  *   stripe_fence_waits  of them, those that waited for operations to end
+ *   stripe_withheld     connections closed because what FENCE or REMOVE waited for did not end
  *   stripe_term_waits   times that a command waited for a newer term, or for commands of older ones
  *   stripe_works        times that a worker opened, changed or looked at something for a call */
 #define STRIPE_COUNTERS(SUM)                                                                                        \
 	SUM(stripe_bad_handles) SUM(stripe_expired) SUM(stripe_fenced) SUM(stripe_not_ready) SUM(stripe_old_terms)  \
-	SUM(stripe_old_lanes) SUM(stripe_lane_waits) SUM(stripe_fences) SUM(stripe_fence_waits)  \
+	SUM(stripe_old_lanes) SUM(stripe_lane_waits) SUM(stripe_fences) SUM(stripe_fence_waits) SUM(stripe_withheld) \
 	SUM(stripe_term_waits) SUM(stripe_works)
 
 /* Only the thread of the reactor writes; any thread may read. */
@@ -122,15 +123,15 @@ struct stripe_call {
 	struct stripe_member *member;
 	struct stripe_vol *vol; /* of it */
 	struct stripe_object *o; /* a reference, or NULL */
-	struct stripe_waiter waiter; /* for the object's turn or operations, for a lane, or for a term */
+	struct req_waiter waiter; /* for the object's turn or operations, for a lane, or for a term */
 	bool turn;	/* of the object */
 	unsigned work;	/* for the worker: enum stripe_work */
 	unsigned done;	/* what it has done without an error */
 	int err;	/* of the worker */
 
 	struct store_file *file; /* of the operation; NULL: its object does not exist, so there is nothing to do */
-	bool begun;	/* the operation is counted: */
-	uint64_t era;
+	bool begun;	/* the operation is in progress: */
+	struct stripe_op op;
 	struct stripe_pass pass;
 	uint64_t verf;
 
@@ -138,8 +139,9 @@ struct stripe_call {
 	bool counted;
 	uint64_t counted_term;
 	bool term_turn; /* vol->term_busy is this call's */
-	struct rpcrdma_timer timer;
+	struct rpcrdma_timer timer, cut; /* run if they have fn */
 	bool timed_out;
+	bool overdue; /* it has waited for operations until cut_ns */
 	struct stripe_record next;
 	stripe_stat stat;
 
@@ -214,6 +216,10 @@ enum prog_begin stripe_turn_take(struct stripe_call *call, unsigned work);
 
 /** stripe_turn_wait - waits until @waiters are resumed; Return: PROG_WAIT */
 enum prog_begin stripe_turn_wait(struct stripe_call *call, struct list *waiters);
+
+/** stripe_turn_drain - as stripe_turn_wait(), for older operations of the call's object: closes their connections if they do
+ * not end soon; Return: PROG_WAIT */
+enum prog_begin stripe_turn_drain(struct stripe_call *call, struct list *waiters);
 
 /* ---- not under it ---- */
 

@@ -43,7 +43,7 @@ static void end_command(struct stripe_call *call)
 	if (call->counted_term == v->term)
 		v->commands--;
 	else if (!--v->older_commands)
-		stripe_wake(&v->term_waiters);
+		req_wake(&v->term_waiters);
 }
 
 int stripe_turn_end(struct stripe_call *call)
@@ -59,7 +59,7 @@ int stripe_turn_end(struct stripe_call *call)
 		call->vol->term_busy = false;
 		if (call->done & STRIPE_WORK_TERM)
 			set_term(call->vol, call->command.term);
-		stripe_wake(&call->vol->term_waiters);
+		req_wake(&call->vol->term_waiters);
 	}
 	call->term_turn = false;
 	return err;
@@ -69,6 +69,35 @@ enum prog_begin stripe_turn_wait(struct stripe_call *call, struct list *waiters)
 {
 	list_add_tail(waiters, &call->waiter.link);
 	return PROG_WAIT;
+}
+
+static void close_older(const struct stripe_call *call)
+{
+	unsigned n = stripe_ops_close(&call->o->ops);
+
+	if (n)
+		atomic_fetch_add_explicit(&call->re->counters.stripe_withheld, n, memory_order_relaxed);
+}
+
+static void on_cut(struct rpcrdma_timer *t)
+{
+	struct stripe_call *call = container_of(t, struct stripe_call, cut);
+
+	call->overdue = true;
+	pthread_mutex_lock(&call->vol->lock);
+	close_older(call);
+	pthread_mutex_unlock(&call->vol->lock);
+}
+
+enum prog_begin stripe_turn_drain(struct stripe_call *call, struct list *waiters)
+{
+	if (!call->cut.fn) {
+		call->cut.fn = on_cut;
+		rpcrdma_timer_set(call->req->reactor->loop.engine, &call->cut, stripe_times.cut_ns);
+	}
+	if (call->overdue)
+		close_older(call);
+	return stripe_turn_wait(call, waiters);
 }
 
 enum prog_begin stripe_turn_take(struct stripe_call *call, unsigned work)
@@ -203,7 +232,7 @@ void stripe_op_end(struct stripe_call *call)
 	call->begun = false;
 	stripe_lane_leave(&stripe_server(call->req->srv)->lanes, &call->pass);
 	pthread_mutex_lock(&call->vol->lock);
-	stripe_object_end(call->o, call->era);
+	stripe_op_finish(&call->o->ops, &call->op, &call->o->waiters);
 	pthread_mutex_unlock(&call->vol->lock);
 }
 
@@ -212,6 +241,7 @@ void stripe_turn_release(struct stripe_call *call)
 	if (!call->vol)
 		return;
 	rpcrdma_timer_cancel(call->req->reactor->loop.engine, &call->timer);
+	rpcrdma_timer_cancel(call->req->reactor->loop.engine, &call->cut);
 	stripe_op_end(call);
 	pthread_mutex_lock(&call->vol->lock);
 	(void)!stripe_turn_end(call);
@@ -229,7 +259,7 @@ bool stripe_unwait(struct stripe_call *call)
 	if (!call->vol)
 		return false;
 	pthread_mutex_lock(&call->vol->lock); /* it may wait in a list of either lock */
-	waits = stripe_lane_unwait(&stripe_server(call->req->srv)->lanes, &call->waiter);
+	waits = req_unwait(&stripe_server(call->req->srv)->lanes.lock, &call->waiter);
 	pthread_mutex_unlock(&call->vol->lock);
 	return waits;
 }

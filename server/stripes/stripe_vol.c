@@ -19,7 +19,8 @@
 #include "base/opt.h"
 #include "fsync_batch.h"
 
-struct stripe_times stripe_times = { .drain_ns = 30 * NS_PER_S, .sweep_ns = 20 * NS_PER_S };
+struct stripe_times stripe_times = { .cut_ns = 2 * NS_PER_S, .drain_ns = 30 * NS_PER_S,
+				      .sweep_ns = 20 * NS_PER_S };
 
 /* ---- the volume ----------------------------------------------------------------------------- */
 
@@ -175,6 +176,7 @@ struct stripe_object *stripe_object_get(struct stripe_vol *v, const stripe_name 
 	o->rec = stripe_record_none();
 	list_init(&o->idle);
 	list_init(&o->waiters);
+	stripe_ops_init(&o->ops, 0);
 	hash_grow(&v->objects);
 	hash_add(&v->objects, &o->node, hash_of(v, name));
 	return o;
@@ -209,30 +211,13 @@ struct stripe_object *stripe_object_pop_idle(struct stripe_vol *v)
 void stripe_object_release(struct stripe_object *o)
 {
 	o->busy = false;
-	stripe_wake(&o->waiters);
-}
-
-uint64_t stripe_object_begin(struct stripe_object *o)
-{
-	o->live++;
-	return o->era;
-}
-
-void stripe_object_end(struct stripe_object *o, uint64_t era)
-{
-	if (era == o->era)
-		o->live--;
-	else if (!--o->older)
-		stripe_wake(&o->waiters);
+	req_wake(&o->waiters);
 }
 
 void stripe_object_set(struct stripe_object *o, const struct stripe_record *rec)
 {
-	if (rec->epoch != o->rec.epoch || rec->removed != o->rec.removed) {
-		o->older += o->live;
-		o->live = 0;
-		o->era++;
-	}
+	if (rec->epoch != o->rec.epoch || rec->removed != o->rec.removed)
+		o->ops.era++;
 	o->rec = *rec;
 }
 
@@ -242,7 +227,7 @@ struct stripe_object *stripe_object_try(struct stripe_vol *v, const stripe_name 
 
 	pthread_mutex_lock(&v->lock);
 	o = stripe_object_get(v, name);
-	if (o && (o->busy || o->older || o->live)) {
+	if (o && (o->busy || stripe_ops_any(&o->ops))) {
 		stripe_object_put(v, o);
 		o = NULL;
 	}

@@ -6,7 +6,7 @@
  * Invariants:
  * - Nothing of an epoch begins after the record of a newer one is in memory. It gets there behind the durable record,
  *   and nothing of the object begins while the record is being written (the turn).
- * - An operation that has begun is counted until it has ended: of the object's epoch (live) or an older one.
+ * - An operation that has begun is in the list of its object until it has ended (ops): of the object's epoch or an older one.
  * - A pending cut is done before an operation of its epoch begins, and after those of older epochs have ended.
  * - While an object is in use, its file is neither closed nor replaced.
  * One lock protects objects and terms: whether an operation may begin, and that it has begun, are one step.
@@ -27,7 +27,7 @@
 #include "rpcrdma.h"
 #include "store.h"
 #include "stripe_dir.h"
-#include "stripe_lanes.h"
+#include "stripe_ops.h"
 #include "stripe_record.h"
 
 struct fsync_batch;
@@ -37,6 +37,7 @@ struct reactor;
 
 /* How long things last; tests shorten them before they start a server. */
 struct stripe_times {
+	uint64_t cut_ns;   /* after this time of waiting for operations their connections are closed */
 	uint64_t drain_ns; /* FENCE and REMOVE wait for operations that have begun for as long */
 	uint64_t sweep_ns; /* expired tombstones of one of the 256 directories of objects are removed as often */
 };
@@ -49,9 +50,8 @@ struct stripe_object {
 	stripe_name name;
 	unsigned refs;
 	bool busy;		/* a call has the turn */
-	struct list waiters;	/* struct stripe_waiter: for the turn, or for operations to end */
-	uint64_t era;		/* counts changes of rec.epoch and rec.removed */
-	unsigned live, older;	/* operations in progress: of this era, of earlier ones */
+	struct list waiters;	/* struct req_waiter: for the turn, or for operations to end */
+	struct stripe_ops ops;	/* in progress; the era counts changes of rec.epoch and rec.removed */
 	/* the turn's: */
 	bool loaded;		/* the next ones are known */
 	bool doubtful;		/* not loaded: a record may be on disk, or in memory only */
@@ -82,7 +82,7 @@ struct stripe_vol {
 	uint64_t term;	      /* the newest that was obeyed; durable */
 	bool term_busy;	      /* a call makes a newer one durable */
 	unsigned commands, older_commands; /* that work on the directory: of this term, of older ones */
-	struct list term_waiters; /* struct stripe_waiter */
+	struct list term_waiters; /* struct req_waiter */
 };
 
 /** stripe_vol_open - opens the directory @path of server @server; the caller holds the result
@@ -116,12 +116,6 @@ struct stripe_object *stripe_object_pop_idle(struct stripe_vol *v);
 
 /** stripe_object_release - the call that had the turn has it no longer */
 void stripe_object_release(struct stripe_object *o);
-
-/** stripe_object_begin - an operation begins; Return: its era, for stripe_object_end() */
-uint64_t stripe_object_begin(struct stripe_object *o);
-
-/** stripe_object_end - an operation that had begun has ended */
-void stripe_object_end(struct stripe_object *o, uint64_t era);
 
 /** stripe_object_set - the durable record has changed */
 void stripe_object_set(struct stripe_object *o, const struct stripe_record *rec);

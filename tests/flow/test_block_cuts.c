@@ -22,8 +22,8 @@
 
 #include "base/random.h"
 #include "base/util.h"
+#include "block_lanes.h"
 #include "block_odd.h"
-#include "block_volume.h"
 #include "inside.h"
 #include "server.h"
 /* ---- what waits in a worker ---- */
@@ -382,23 +382,23 @@ static void places_of_fenced(void **state)
 
 /* ---- a call that goes on is lost on the way ---- */
 
-void __real_block_wake(struct list *waiters);
-void __wrap_block_wake(struct list *waiters);
+void __real_req_wake(struct list *waiters);
+void __wrap_req_wake(struct list *waiters);
 
 static atomic_bool defers;
-static struct block_waiter *deferred;
+static struct req_waiter *deferred;
 
 /* While it defers, the messages to waiting calls are on the way. */
-void __wrap_block_wake(struct list *waiters)
+void __wrap_req_wake(struct list *waiters)
 {
 	struct list *n;
 
 	if (!atomic_load(&defers)) {
-		__real_block_wake(waiters);
+		__real_req_wake(waiters);
 		return;
 	}
 	while ((n = list_pop(waiters)) != NULL)
-		deferred = list_entry(n, struct block_waiter, link);
+		deferred = list_entry(n, struct req_waiter, link);
 }
 
 static void lost_on_the_way(void **state)
@@ -429,7 +429,7 @@ static void lost_on_the_way(void **state)
 	cut(&c);
 	atomic_store(&defers, false);
 	list_add_tail(&woken, &deferred->link);
-	__real_block_wake(&woken);
+	__real_req_wake(&woken);
 	odd_served();
 	block_close(&b);
 	odd_end();

@@ -7,37 +7,28 @@
  * copies the data itself, into a bounce area. Over TCP, where a WRITE begins when all of its data has arrived, it receives
  * no data of many READs, so that some have no buffer.
  */
-#include <netinet/in.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "base/wire.h"
 #include "block_lanes.h"
 #include "block_rig.h"
 #include "held_writes.h"
-#include "lab.h"
-#include "local.h"
+#include "withholder.h"
 
 #define PLAIN "read=cached,write=cached"
-#define UNITS ",overlap=streams,streams=1,grain=16K"
-#define UNIT (16u << 10)
+#define UNITS "," WITHHOLDER_UNITS
 #define BYTES (1u << 20)
 #define READS 24u /* more than fit into the server's buffers and the sockets */
 #define PINNED (8u << 20)
-#define HEAD_WORDS 11u
-#define LAST_FRAGMENT 0x80000000u
 
 static uint8_t data[BYTES], mem[4096];
 
@@ -45,12 +36,12 @@ static uint8_t data[BYTES], mem[4096];
 
 static atomic_uint begun;
 int __real_block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
-		       bool changes, struct block_waiter *w, struct block_pass *pass);
+		       bool changes, struct req_waiter *w, struct block_pass *pass);
 int __wrap_block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
-		       bool changes, struct block_waiter *w, struct block_pass *pass);
+		       bool changes, struct req_waiter *w, struct block_pass *pass);
 
 int __wrap_block_enter(struct block_volume *v, const struct block_id *id, const block_lane *lane, struct block_conn *conn,
-		       bool changes, struct block_waiter *w, struct block_pass *pass)
+		       bool changes, struct req_waiter *w, struct block_pass *pass)
 {
 	int err = __real_block_enter(v, id, lane, conn, changes, w, pass);
 
@@ -87,37 +78,9 @@ static bool has_ended(void *arg)
 static struct block_times times;
 
 static struct holder {
-	struct rpcrdma_domain *domain; /* of its own, over the local fabric */
-	struct rpcrdma_engine *engine;
-	pthread_t thread; /* copies for the server */
-	atomic_bool ends;
-	sem_t go_on;
 	struct block_client c;
 	struct block_rig_call call;
-	int fd;
 } holder;
-
-/* The fabric's copies of the holder's memory, one at a time. All but the first unit of a WRITE wait. */
-static bool copy(const struct rr_mr *mr, int fd, uint64_t addr, uint64_t off, uint32_t len, bool write)
-{
-	uint8_t *at = (uint8_t *)(uintptr_t)addr;
-
-	(void)mr;
-	if (at >= data + UNIT && at < data + BYTES) {
-		while (sem_wait(&holder.go_on))
-			;
-		return false;
-	}
-	return (write ? pread(fd, at, len, (off_t)off) : pwrite(fd, at, len, (off_t)off)) == (ssize_t)len;
-}
-
-static void *run_holder(void *arg)
-{
-	(void)arg;
-	while (!atomic_load(&holder.ends))
-		(void)rpcrdma_engine_wait(holder.engine, 1);
-	return NULL;
-}
 
 static void withhold_write(void)
 {
@@ -125,46 +88,21 @@ static void withhold_write(void)
 
 	atomic_store(&begun, 0);
 	block_write_begin_at(&holder.c, &holder.call, 0, data, BYTES, false);
-	assert_int_equal(pthread_create(&holder.thread, NULL, run_holder, NULL), 0);
+	withholder_run();
 	block_run_until(have_begun, &n);
-}
-
-static size_t put_read(uint8_t *to)
-{
-	static const uint32_t head[HEAD_WORDS] = { 0, 1234, 0, 2, LEAT_BLOCK, LEAT_BLOCK_V1, BLOCKPROC_READ };
-	BLOCKREADargs args = { .at.lane = holder.c.lane, .count = BYTES };
-	size_t bytes = sizeof(head);
-	XDR x;
-
-	memcpy(args.at.handle, holder.c.handle, sizeof(args.at.handle));
-	args.at.lane.slot = 1;
-	xdrmem_create(&x, (char *)to + bytes, 256, XDR_ENCODE);
-	assert_true(xdr_BLOCKREADargs(&x, &args));
-	bytes += xdr_getpos(&x);
-	xdr_destroy(&x);
-	for (size_t i = 0; i < HEAD_WORDS; i++)
-		put_be32(to + 4 * i, head[i]);
-	put_be32(to, LAST_FRAGMENT | (uint32_t)(bytes - 4));
-	return bytes;
 }
 
 static void withhold_reads(void)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(block_rig_addr()->port),
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	BLOCKREADargs args = { .at.lane = holder.c.lane, .count = BYTES };
 	unsigned n = READS;
-	uint8_t msg[512];
-	int few = 4096;
 
+	memcpy(args.at.handle, holder.c.handle, sizeof(args.at.handle));
+	args.at.lane.slot = 1;
 	atomic_store(&begun, 0);
-	holder.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(setsockopt(holder.fd, SOL_SOCKET, SO_RCVBUF, &few, sizeof(few)), 0);
-	assert_int_equal(connect(holder.fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	for (unsigned i = 0; i < READS; i++) {
-		size_t bytes = put_read(msg);
-
-		assert_int_equal(send(holder.fd, msg, bytes, 0), bytes);
-	}
+	withholder_dial(block_rig_addr()->port);
+	for (unsigned i = 0; i < READS; i++)
+		withholder_send(LEAT_BLOCK, LEAT_BLOCK_V1, BLOCKPROC_READ, (xdrproc_t)xdr_BLOCKREADargs, &args);
 	block_run_until(have_begun, &n);
 }
 
@@ -173,17 +111,8 @@ static void withhold(struct block_client *more)
 {
 	struct rpcrdma_engine *engine = block_rig.engine;
 
-	holder.fd = -1;
-	if (block_rig_is_local()) {
-		static const struct rr_local_attr local = { .vm = RR_LOCAL_VM_NEVER, .limits.rd_atom_max = 1,
-							    .copy = copy };
-		struct rpcrdma_domain_attr attr = { .lab = LAB(.local = &local) };
-
-		assert_int_equal(sem_init(&holder.go_on, 0, 0), 0);
-		assert_int_equal(rpcrdma_domain_create(&attr, &holder.domain), 0);
-		assert_int_equal(rpcrdma_engine_create(holder.domain, NULL, &holder.engine), 0);
-		block_rig.engine = holder.engine;
-	}
+	if (block_rig_is_local())
+		block_rig.engine = withholder_local(data, BYTES);
 	block_connect(&holder.c, 1, 0);
 	assert_int_equal(block_attach(&holder.c, "more", "first", 0, NULL), BLOCK_OK);
 	*more = holder.c;
@@ -197,18 +126,11 @@ static void withhold(struct block_client *more)
 
 static void end_holder(void)
 {
-	if (holder.engine) {
-		atomic_store(&holder.ends, true);
-		sem_post(&holder.go_on);
-		assert_int_equal(pthread_join(holder.thread, NULL), 0);
-	}
+	withholder_let_go();
 	if (holder.c.clnt)
 		block_close(&holder.c);
-	if (holder.fd >= 0)
-		close(holder.fd);
-	rpcrdma_engine_destroy(holder.engine);
-	rpcrdma_domain_destroy(holder.domain);
-	holder = (struct holder){ .fd = -1 };
+	withholder_end();
+	memset(&holder, 0, sizeof(holder));
 }
 
 static int start(const char *spec)

@@ -26,6 +26,7 @@
 #include "fs_limits.h"
 #include "inside.h"
 #include "server.h"
+#include "stripe_lanes.h"
 #include "stripe_rig.h"
 #include "stripe_vol.h"
 

@@ -22,6 +22,8 @@ static sem_t let_go; /* zeroed: as by sem_init() with 0 */
 
 ssize_t __real_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
 ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
+void __real_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
+void __wrap_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
 void __real_fs_limits_find_file(int fd, struct fs_limits *ret);
 void __wrap_fs_limits_find_file(int fd, struct fs_limits *ret);
 
@@ -33,6 +35,12 @@ ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int f
 			;
 	}
 	return __real_pwritev2(fd, iov, n, off, flags);
+}
+
+void __wrap_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
+{
+	__real_fs_limits_find(dir_fd, may_write, ret);
+	ret->in_memory = false;
 }
 
 void __wrap_fs_limits_find_file(int fd, struct fs_limits *ret)

@@ -3,7 +3,7 @@
  *
  * held_writes.h - writes of a server in this process that wait in its workers until the test lets them go
  *
- * For volumes with write=cached. The program is linked with -Wl,$(HELD_WRITES) (tests/build.mk).
+ * For block volumes and stripes with write=cached. The program is linked with -Wl,$(HELD_WRITES) (tests/build.mk).
  */
 #ifndef HELD_WRITES_H
 #define HELD_WRITES_H
@@ -16,7 +16,7 @@ void held_writes_begin(void);
 /** held_writes - the number of writes that have waited since held_writes_begin() */
 int held_writes(void);
 
-/** held_writes_are - do at least *@n writes wait? For block_run_until() */
+/** held_writes_are - do at least *@n writes wait? For block_run_until() and stripe_run_until() */
 bool held_writes_are(void *n);
 
 /** held_writes_end - lets @n writes go: those that wait, or would wait yet; later ones do not wait */

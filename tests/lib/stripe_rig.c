@@ -30,6 +30,7 @@
 
 const char *stripe_rig_url, *stripe_rig_capture;
 uint32_t stripe_rig_timeout_ms;
+size_t stripe_rig_pinned;
 struct stripe_rig stripe_rig;
 
 static struct rpcrdma_addr addr;
@@ -62,6 +63,8 @@ static struct conf *make_conf(const char *options)
 	assert_int_equal(rpcrdma_addr_parse(network() ? network() : url, &conf->listen[0]), 0);
 	conf->nlisten = 1;
 	conf->reactors = 2;
+	if (stripe_rig_pinned)
+		conf->pinned_max = stripe_rig_pinned;
 	conf->capture = stripe_rig_capture ? strdup(stripe_rig_capture) : NULL;
 	return conf;
 }
@@ -151,6 +154,11 @@ void stripe_rig_stop(void)
 	rpcrdma_domain_destroy(stripe_rig.domain);
 	tmp_dir_destroy(&stripe_rig.dir);
 	stripe_rig.dir.path[0] = '\0';
+}
+
+uint16_t stripe_rig_port(void)
+{
+	return addr.port;
 }
 
 const char *stripe_rig_server(char *buf, size_t cap)

@@ -33,6 +33,9 @@ extern const char *stripe_rig_url;
 /* Time after which clients send a call again by a new connection; 0: the default */
 extern uint32_t stripe_rig_timeout_ms;
 
+/* Buffer memory of the server; 0: the default */
+extern size_t stripe_rig_pinned;
+
 /* A file that gets the traffic of the local fabric, as pcap; or NULL */
 extern const char *stripe_rig_capture;
 
@@ -99,6 +102,9 @@ int stripe_rig_reload(const char *options, char *why, size_t why_bytes);
 void stripe_rig_write_key(const char *text, unsigned mode);
 
 void stripe_rig_stop(void);
+
+/** stripe_rig_port - the port at which the server listens */
+uint16_t stripe_rig_port(void);
 
 /** stripe_rig_server - the URL at which the server listens; Return: @buf */
 const char *stripe_rig_server(char *buf, size_t cap);
