@@ -77,7 +77,7 @@ LDFLAGS_test_window := -Wl,--wrap=rr_ep_post
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_man_options := $(O)/libtools.a
 LDFLAGS_test_volume_start := -Wl,--wrap=fstatvfs
-LDFLAGS_test_volume_fsck := -Wl,--wrap=leat_volume_object_stat,--wrap=leat_volume_layout,--wrap=getxattr $(O)/libtools.a
+LDFLAGS_test_volume_fsck := -Wl,-u,cmd_volume,--wrap=leat_volume_object_stat,--wrap=leat_volume_layout,--wrap=getxattr $(O)/libtools.a
 LDFLAGS_test_mem_kind := -Wl,--wrap=ibv_reg_dmabuf_mr
 LDFLAGS_test_verbs_addr := -Wl,--wrap=rdma_bind_addr
 LDFLAGS_test_verbs_events := -Wl,--wrap=rdma_get_cm_event,--wrap=rdma_ack_cm_event,--wrap=rdma_destroy_id,--wrap=ibv_modify_qp,--wrap=ibv_destroy_qp,--wrap=ibv_destroy_cq,--wrap=ibv_create_comp_channel,--wrap=ibv_destroy_comp_channel
@@ -120,7 +120,8 @@ LDFLAGS_test_volume_leases := -Wl,$(VOLUME_WATCH)
 LDFLAGS_test_lease_table := -Wl,$(NOMEM)
 LDFLAGS_test_volume_appends := -Wl,$(VOLUME_WATCH)
 LDFLAGS_test_volume_append_cuts := -Wl,--wrap=lt_io_write_range,--wrap=xdr_STRIPEWRITEargs
-LDFLAGS_test_volume_crash := -Wl,--wrap=openat,--wrap=symlinkat,--wrap=ftruncate,--wrap=rpcrdma_clnt_call,--wrap=linkat,--wrap=unlinkat,--wrap=renameat,--wrap=setxattr,--wrap=truncate,--wrap=leat_volume_object_fence,--wrap=leat_volume_object_remove
+CRASH_POINTS := --wrap=fchownat,--wrap=fdatasync,--wrap=fsetxattr,--wrap=fsync,--wrap=ftruncate,--wrap=linkat,--wrap=mkdirat,--wrap=openat,--wrap=pthread_create,--wrap=pwritev2,--wrap=renameat,--wrap=renameat2,--wrap=rpcrdma_clnt_call,--wrap=sendmsg,--wrap=setxattr,--wrap=symlinkat,--wrap=syncfs,--wrap=truncate,--wrap=unlinkat,--wrap=utimensat
+LDFLAGS_test_volume_crash := -Wl,$(CRASH_POINTS),-u,cmd_volume $(O)/libtools.a
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 
 # The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.
@@ -132,7 +133,7 @@ $(O)/libhelp.a: $(HELP_SRCS:%.c=$(O)/%.o)
 $(TEST_PROGS): %: %.o $(O)/libhelp.a $(HOUSE)
 	$(call say,LD,$@)$(LINK) $< $(LDFLAGS_$(notdir $*)) $(LDFLAGS_flow) $(O)/libhelp.a $(HOUSE) $(HOUSE_LIBS) -o $@
 
-$(O)/tests/unit/test_man_options $(O)/tests/flow/test_volume_fsck: $(O)/libtools.a
+$(O)/tests/unit/test_man_options $(O)/tests/flow/test_volume_crash $(O)/tests/flow/test_volume_fsck: $(O)/libtools.a
 
 # ---- the random tester: of flow tests and of tests/interop/long ------------------------------------
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -24,11 +23,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/siphash.h"
-#include "client/tools/tool.h"
 #include "leat.h"
 #include "leat_volume.h"
 #include "stripe_handle.h"
 #include "stripe_record.h"
+#include "volume_fsck.h"
 #include "volume_pending.h"
 #include "volume_rig.h"
 
@@ -131,40 +130,12 @@ int __wrap_leat_volume_layout(struct leat *of, const char *path, struct leat_vol
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static void redirect(int fd, int to)
-{
-	assert_true(dup2(to, fd) == fd);
-}
-
 static char what[300]; /* the directory that is checked; "": the volume */
 
 /* In this process, so that a test can step in. Return: exit status */
 static int try(const char *options)
 {
-	char text[500], *argv[12] = { (char[]){ "volume" }, (char[]){ "fsck" } }, *save;
-	int argc = 2, rc, said = open(tmp_dir_path(&volume_rig.dir, "said"), O_RDWR | O_CREAT | O_TRUNC, 0600);
-	int old_out = dup(STDOUT_FILENO), old_err = dup(STDERR_FILENO);
-	ssize_t n;
-
-	assert_true(said >= 0 && old_out >= 0 && old_err >= 0);
-	(void)snprintf(text, sizeof(text), "--key %s/key %s %s", volume_rig.dir.path, options, *what ? what : volume_rig.url);
-	for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save))
-		argv[argc++] = word;
-	(void)fflush(stdout);
-	redirect(STDOUT_FILENO, said);
-	redirect(STDERR_FILENO, said);
-	optind = 0;
-	rc = cmd_volume.run(&cmd_volume, argc, argv);
-	(void)fflush(stdout);
-	redirect(STDOUT_FILENO, old_out);
-	redirect(STDERR_FILENO, old_err);
-	n = pread(said, out, sizeof(out) - 1, 0);
-	assert_true(n >= 0);
-	out[n] = '\0';
-	close(said);
-	close(old_out);
-	close(old_err);
-	return rc;
+	return volume_fsck(options, *what ? what : NULL, out, sizeof(out));
 }
 
 static void run(int status, const char *options)
