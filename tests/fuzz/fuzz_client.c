@@ -4,8 +4,7 @@
  * fuzz_client.c - libFuzzer harness: the whole client against a server that says what the input says
  *
  * Operation:  Byte 0 chooses the transport (1), whether operations on nodes follow the mount (2), or those on a
- *             block volume come instead (4); bytes 1
- *             and 2 which other operations do, one for each bit; the rest is the server's script (hostile.h). Whatever it says, every operation
+ *             block volume come instead (4), and whether the export is a striped volume (8); bytes 1 and 2 which other operations do, one for each bit; the rest is the server's script (hostile.h). Whatever it says, every operation
  *             must return, with no more bytes than there is room for.
  * Memory:     libleat's; the leak checker watches.
  * Threads:    The server's own (hostile.c).
@@ -24,12 +23,13 @@
 #include "leat.h"
 #include "leat_admin.h"
 #include "leat_block.h"
+#include "leat_volume.h"
 #include "rpcrdma.h"
 
 LOG_DEFINE("fuzz");
 
 #define BUF_BYTES 9000u
-#define OPTIONS "conns=1&retry=soft&timeo=3s&poll=event"
+#define OPTIONS "conns=1&retry=soft&timeo=3s&stripe_timeo=1s&poll=event"
 #define DIR_ENTRIES_MAX 10000u /* a server can send entries without end */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,6 +40,7 @@ int __wrap_rpcrdma_clnt_open(struct rpcrdma_engine *e, const struct rpcrdma_clnt
 			     struct rpcrdma_clnt **ret);
 
 static char sock[96];
+static struct leat_volume_key *key;
 static char buf[BUF_BYTES + 1], text[BUF_BYTES + 1];
 
 static void must(bool promise)
@@ -315,7 +316,7 @@ static void use_volume(struct leat_block *b)
 static void try_volume(const char *server)
 {
 	struct leat_block *b;
-	char url[240];
+	char url[280];
 
 	snprintf(url, sizeof(url), "%s/block/v?" OPTIONS, server);
 	if (!leat_block_attach(url, NULL, 0, &b)) {
@@ -326,6 +327,64 @@ static void try_volume(const char *server)
 	}
 }
 
+static int see_object(void *ctx, const unsigned char object[16], uint32_t stripe, const struct leat_volume_object *o)
+{
+	(void)object;
+	(void)stripe;
+	(void)o;
+	return ++*(unsigned *)ctx < 1000 ? 0 : 1;
+}
+
+static int see_work(void *ctx, const unsigned char object[16], enum leat_volume_todo todo)
+{
+	(void)object;
+	(void)todo;
+	return ++*(unsigned *)ctx < 1000 ? 0 : 1;
+}
+
+static void use_layout(struct leat *m)
+{
+	struct leat_volume_place place = { .size = sizeof(place) };
+	struct leat_volume_layout *l;
+
+	if (leat_volume_layout(m, "/file", &l))
+		return;
+	must(l->nstripes && l->nstripes <= 256 && l->stripe);
+	(void)leat_volume_find(l, 1000000, &place);
+	(void)leat_volume_raise(m, "/file", l, 7000);
+	leat_volume_layout_free(l);
+}
+
+/* The commands of a manager, too: the server of the mount is every server. */
+static void use_striped(struct leat *m)
+{
+	struct leat_volume_command c = { .size = sizeof(c), .key = key, .term = 1, .server = 1 };
+	struct leat_volume_defaults d = { .size = sizeof(d) };
+	struct leat_volume_object o = { .size = sizeof(o) };
+	struct leat_volume_info info = { .size = sizeof(info) };
+	struct leat_volume_work work = { .size = sizeof(work) };
+	struct leat_volume_map *map;
+	uint64_t newest, cut = 10;
+	unsigned n = 0;
+
+	if (!leat_volume_map(m, &map)) {
+		must(map->nservers && map->nservers <= 256);
+		leat_volume_map_free(map);
+	}
+	use_layout(m);
+	(void)leat_volume_defaults(m, "/d", &d);
+	d.stripe = 65536;
+	(void)leat_volume_set_defaults(m, "/d", &d);
+	(void)leat_volume_create_file(m, "/d/new", 0600, &d);
+	(void)leat_volume_ask(m, key, 1, &info);
+	(void)leat_volume_object_stat(m, &c, &o, &newest);
+	(void)leat_volume_object_fence(m, &c, 2, &cut, &o, &newest);
+	(void)leat_volume_object_remove(m, &c, 1000, &o, &newest);
+	(void)leat_volume_object_set_aside(m, &c, 1000, 1, &o, &newest);
+	(void)leat_volume_object_list(m, &c, see_object, &n, &newest);
+	(void)leat_volume_pending(m, key, see_work, &n, &work);
+}
+
 static void (*const ops[])(struct leat *m) = {
 	op_stat,    op_read,    op_write,   op_readdir, op_readlink, op_follow, op_make, op_rename,
 	op_symlink, op_mknod,   op_setattr, op_access,  op_statvfs,  op_stats,  op_null, op_append,
@@ -333,7 +392,7 @@ static void (*const ops[])(struct leat *m) = {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char url[160];
+	char url[200];
 	struct leat *m;
 
 	if (size < 3)
@@ -345,6 +404,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			 hostile_port());
 	}
 	memset(buf, '~', sizeof(buf));
+	hostile_is_volume = data[0] & 8;
 	hostile_start(data + 3, size - 3);
 	if (data[0] & 4) {
 		*strstr(url, "/e/d?") = '\0';
@@ -358,6 +418,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				ops[i](m);
 		if (data[0] & 2)
 			op_nodes(m);
+		if (data[0] & 8)
+			use_striped(m);
 		(void)leat_error(m);
 		leat_umount(m);
 	} else {
@@ -367,9 +429,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
+static void read_key(void)
+{
+	static const char said[] = "volume = 0000000000000001\nkey = 00112233445566778899aabbccddeeff\n";
+	char path[120], why[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.key", sock);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	must(fd >= 0 && write(fd, said, sizeof(said) - 1) == (ssize_t)sizeof(said) - 1);
+	close(fd);
+	must(!leat_volume_key_read(path, &key, why, sizeof(why)));
+	unlink(path);
+}
+
 static void clean_up(void)
 {
 	hostile_fini();
+	leat_volume_key_free(key);
 	unlink(sock);
 }
 
@@ -380,6 +457,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	log_state.level = LOG_LEVEL_ERR;
 	memset(text, 'w', sizeof(text));
 	snprintf(sock, sizeof(sock), "/tmp/leat-fuzz-client-%d", (int)getpid());
+	read_key();
 	hostile_init(sock);
 	atexit(clean_up);
 	return 0;

@@ -3,7 +3,7 @@
  *
  * fuzz_nfs3.c - libFuzzer harness: the arguments of every procedure of every program of leatd
  *
- * Operation:  Byte 0 chooses the procedure, byte 1 how the payload is missing (not, in a chunk, in
+ * Operation:  Byte 0 chooses the program (its highest 3 bits) and the procedure, byte 1 how the payload is missing (not, in a chunk, in
  *             the rest of a record), bytes 2 and 3 where and how much; the rest are the arguments.
  *             They are decoded as req.c does it, into a request's own memory; what goes through the
  *             duplicate request cache must encode again, as drc_check.c relies on.
@@ -40,14 +40,8 @@ static const struct prog_proc *choose(uint8_t n)
 	static const struct prog *const progs[] = { &prog_nfs3, &prog_mount3, &prog_ctl,
 						    &prog_nfsacl, &prog_space, &prog_block, &prog_stripes, &prog_volumes };
 
-	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
-		r->prog = progs[i];
-		if (n < progs[i]->nprocs)
-			return &progs[i]->procs[n];
-		n = (uint8_t)(n - progs[i]->nprocs);
-	}
-	r->prog = &prog_nfs3;
-	return &prog_nfs3.procs[n % prog_nfs3.nprocs];
+	r->prog = progs[n >> 5];
+	return &r->prog->procs[(n & 31) % r->prog->nprocs];
 }
 
 static void start(struct rr_stream *s, uint8_t *args, size_t len, uint8_t away, size_t extra)

@@ -56,6 +56,10 @@ static const xdrproc_t others[] = {
 	(xdrproc_t)xdr_BLOCKLISTres, (xdrproc_t)xdr_BLOCKINFOres, (xdrproc_t)xdr_BLOCKATTACHres,
 	(xdrproc_t)xdr_BLOCKDETACHres, (xdrproc_t)xdr_BLOCKREADres, (xdrproc_t)xdr_BLOCKCHANGEres,
 	(xdrproc_t)xdr_BLOCKEXTENTSres,
+	(xdrproc_t)xdr_STRIPEINFOres, (xdrproc_t)xdr_STRIPEREADres, (xdrproc_t)xdr_STRIPECHANGEres,
+	(xdrproc_t)xdr_STRIPESTATres, (xdrproc_t)xdr_STRIPELISTres,
+	(xdrproc_t)xdr_VOLMAPres, (xdrproc_t)xdr_VOLLAYOUTres, (xdrproc_t)xdr_VOLREPORTres, (xdrproc_t)xdr_VOLRESERVEres,
+	(xdrproc_t)xdr_VOLSETres, (xdrproc_t)xdr_VOLCREATEres, (xdrproc_t)xdr_VOLCHECKres,
 };
 
 static void must(bool promise)

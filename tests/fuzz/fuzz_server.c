@@ -15,7 +15,9 @@
  *
  *             so that chunk lists may point at memory that exists. In a message the word FILE_WORD + n
  *             stands for the handle of file n, so that calls may, too; BLOCK_WORD for that of an
- *             attachment of a block volume, of instance 0; MARK_WORD + n in front of
+ *             attachment of a block volume, of instance 0; OBJECT_WORD + n for the name of an object of stripes,
+ *             HANDLE_WORD + n for a handle of it, COMMAND_WORD + p for the command of procedure p, signed with the arguments
+ *             behind it; MARK_WORD + n in front of
  *             bytes without a record, for the mark of one that has them and n KiB more. A message is
  *             a Send, or a record with its mark. At the end of each script a well-behaved
  *             peer of each kind makes a NULL call and must get a reply: a hostile connection does
@@ -47,6 +49,9 @@
 #include "rpcrdma/local/local.h"
 #include "reactor.h"
 #include "server_int.h"
+#include "stripe_handle.h"
+#include "stripe_key.h"
+#include "volumes.h"
 
 #define CONNS 4
 #define MSG_BYTES 4096u
@@ -59,6 +64,12 @@
 #define MARK_WORD 0xf17f0000u
 #define BLOCK_WORD 0xf17d0000u
 #define BLOCK_BYTES 32u
+#define HANDLE_WORD 0xf17c0000u
+#define COMMAND_WORD 0xf17b0000u
+#define COMMAND_CHECK 0x17u /* of the manager */
+#define OBJECT_WORD 0xf17a0000u
+#define OBJECTS 4u
+#define KEY_TEXT "volume = 0000000000000001\nkey = 00112233445566778899aabbccddeeff\n"
 
 LOG_DEFINE("fuzz");
 
@@ -101,6 +112,8 @@ static struct handle handles[FILES]; /* the root, a file, a directory, a link; r
 static bool has_handles, dirty;
 static uint8_t block_handle[BLOCK_BYTES];
 static bool has_block;
+static struct stripe_keys keys;
+static uint32_t run; /* objects that a script has removed are not those of the next one */
 
 static void must(bool promise)
 {
@@ -490,10 +503,66 @@ static void put_region(struct peer *p, uint8_t *msg, size_t len, size_t at, unsi
 	put_be64(msg + at + 8, (uint64_t)(uintptr_t)mr->addr);
 }
 
+static stripe_name object_of(uint32_t n)
+{
+	stripe_name name = { .stripe = 0 };
+
+	put_be32(name.object, run);
+	put_be32(name.object + 4, n);
+	return name;
+}
+
+/* What stands for @word. Return: its bytes; 0: nothing */
+static size_t put_stripe_word(uint8_t *to, size_t room, uint32_t word)
+{
+	struct stripe_handle h = { .volume = 1, .server = 1, .rights = STRIPE_MAY_READ | STRIPE_MAY_WRITE, .epoch = 1,
+				   .expiry = UINT32_MAX };
+
+	if (word - OBJECT_WORD < OBJECTS && room >= STRIPE_OBJECT_BYTES) {
+		memcpy(to, object_of(word - OBJECT_WORD).object, STRIPE_OBJECT_BYTES);
+		return STRIPE_OBJECT_BYTES;
+	}
+	if (word - HANDLE_WORD < OBJECTS && room >= STRIPE_HANDLE_BYTES) {
+		h.name = object_of(word - HANDLE_WORD);
+		stripe_handle_make(&keys, &h, (char *)to);
+		return STRIPE_HANDLE_BYTES;
+	}
+	if (word - COMMAND_WORD <= COMMAND_CHECK && room >= STRIPE_COMMAND_BYTES) {
+		memset(to, 0, STRIPE_COMMAND_BYTES); /* signed when its arguments are there */
+		return STRIPE_COMMAND_BYTES;
+	}
+	return 0;
+}
+
+/* With the arguments of procedure @proc, which are behind it */
+static void sign_command(uint8_t *command, uint32_t proc, const uint8_t *args, size_t len)
+{
+	bool checks = proc == COMMAND_CHECK;
+	struct stripe_command c = { .volume = 1, .server = !checks, .term = !checks, .expiry = UINT32_MAX, .number = 1 };
+	struct stripe_order o = { .proc = checks ? VOLUMEPROC_CHECK : proc };
+	const uint8_t *object;
+	struct wire_get g;
+
+	wire_get_init(&g, args, len);
+	object = proc == STRIPEPROC_INFO ? NULL : wire_get_bytes(&g, STRIPE_OBJECT_BYTES);
+	if (object)
+		memcpy(o.name.object, object, STRIPE_OBJECT_BYTES);
+	if (object && !checks)
+		o.name.stripe = wire_get_u32(&g);
+	if (proc == STRIPEPROC_FENCE || proc == STRIPEPROC_REMOVE || proc == STRIPEPROC_SET_ASIDE)
+		o.value = wire_get_u64(&g);
+	if (proc == STRIPEPROC_FENCE || proc == STRIPEPROC_LIST || checks)
+		o.flag = wire_get_u32(&g);
+	if (proc == STRIPEPROC_FENCE || proc == STRIPEPROC_SET_ASIDE)
+		o.bytes = wire_get_u64(&g);
+	stripe_command_make(&keys, &c, &o, (char *)command);
+}
+
 /* @src with its words for files replaced; Return: length */
 static size_t put_handles(uint8_t *msg, const uint8_t *src, size_t len)
 {
-	size_t at = 0;
+	size_t at = 0, command = 0, stripe;
+	uint32_t proc = 0;
 
 	for (size_t i = 0; i < len; i += 4) {
 		size_t n = MIN(len - i, (size_t)4);
@@ -503,6 +572,15 @@ static size_t put_handles(uint8_t *msg, const uint8_t *src, size_t len)
 			get_block();
 			memcpy(msg + at, block_handle, BLOCK_BYTES);
 			at += BLOCK_BYTES;
+			continue;
+		}
+		stripe = n == 4 ? put_stripe_word(msg + at, MSG_BYTES - at - (len - i), get_be32(src + i)) : 0;
+		if (stripe == STRIPE_COMMAND_BYTES) {
+			command = at + stripe;
+			proc = get_be32(src + i) - COMMAND_WORD;
+		}
+		if (stripe) {
+			at += stripe;
 			continue;
 		}
 		if (file >= FILES) {
@@ -517,6 +595,8 @@ static size_t put_handles(uint8_t *msg, const uint8_t *src, size_t len)
 		memcpy(msg + at, handles[file].xdr, handles[file].bytes);
 		at += handles[file].bytes;
 	}
+	if (command)
+		sign_command(msg + command - STRIPE_COMMAND_BYTES, proc, msg + command, at - command);
 	return at;
 }
 
@@ -618,6 +698,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct peer *good = &peers[CONNS], *good_tcp = &peers[CONNS + 1];
 	struct wire_get g;
 
+	run++;
 	wire_get_init(&g, data, size);
 	while (wire_get_left(&g) >= 2)
 		run_step(&g);
@@ -676,9 +757,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	static struct conf conf;
 	char why[CONF_WHY_BYTES], spec[160], url[160], tcp[64], volume[96], vol[224], names[400], path[112];
 	char argv0[] = "leatd", exp[] = "--export", listen[] = "--listen", reactors[] = "--reactors=1",
-	     workers[] = "--workers=2", event[] = "--poll=event", state[96], block[] = "--block", managed[] = "--volume";
+	     workers[] = "--workers=2", event[] = "--poll=event", state[96], block[] = "--block", managed[] = "--volume",
+	     kept[] = "--stripes", stripes[400];
 	char *args[] = { argv0, exp,	 spec,	  listen, url,	 listen,
-			 tcp,	reactors, workers, event,	state, block, vol, managed, names, NULL };
+			 tcp,	reactors, workers, event,	state, block, vol, managed, names, kept, stripes, NULL };
 	int fd;
 
 	(void)argc;
@@ -694,10 +776,14 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	must(!mkdir(files_path, 0777));
 	snprintf(path, sizeof(path), "%s/pending", names_path);
 	must(!mkdir(path, 0700));
-	write_text("key", "volume = 0000000000000001\nkey = 00112233445566778899aabbccddeeff\n");
+	write_text("key", KEY_TEXT);
+	must(!stripe_key_parse((char[]){ KEY_TEXT }, &(uint64_t){ 0 }, &keys, why, sizeof(why)));
 	write_text("map", "volume = 0000000000000001\nversion = 1\n[server 1]\nurl = tcp://127.0.0.1:1\n[server 2]\nurl = tcp://127.0.0.1:2\n");
 	snprintf(names, sizeof(names), "fv=%s,key=%s/key,map=%s/map,no_root_squash,insecure,clients=127.0.0.0/8", names_path, dir,
 		 dir);
+	snprintf(path, sizeof(path), "%s/stripes", dir);
+	must(!mkdir(path, 0700));
+	snprintf(stripes, sizeof(stripes), "fs=%s,key=%s/key,id=1,insecure,clients=127.0.0.0/8", path, dir);
 	make_files();
 	snprintf(volume, sizeof(volume), "%s/volume", dir);
 	fd = open(volume, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

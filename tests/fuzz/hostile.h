@@ -25,6 +25,7 @@
 #ifndef TESTS_FUZZ_HOSTILE_H
 #define TESTS_FUZZ_HOSTILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,5 +56,12 @@ struct hostile_call {
  * @ret_data: the payload whose length ends the results; NULL without a payload
  */
 void hostile_results(struct wire_put *w, const struct hostile_call *c, const char **ret_data);
+
+/* Is the export a striped volume? Set before hostile_start() */
+extern bool hostile_is_volume;
+
+/** hostile_put_volume, hostile_put_stripes - the right answers of its manager, and of its stripe servers */
+void hostile_put_volume(struct wire_put *w, const struct hostile_call *c);
+void hostile_put_stripes(struct wire_put *w, const struct hostile_call *c, const char **ret_data);
 
 #endif

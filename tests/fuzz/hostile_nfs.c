@@ -18,6 +18,8 @@
 #include "mount3.h"
 #include "nfs3.h"
 #include "nfsacl.h"
+#include "stripes.h"
+#include "volumes.h"
 
 #define FH_BYTES 16u
 #define FILE_BYTES 6000u /* more than a client of TCP reads at once */
@@ -372,6 +374,10 @@ void hostile_results(struct wire_put *w, const struct hostile_call *c, const cha
 		put_acl(w, c);
 	else if (c->prog == LEAT_BLOCK && c->proc)
 		put_block(w, c, ret_data);
+	else if (c->prog == LEAT_VOLUME && c->proc)
+		hostile_put_volume(w, c);
+	else if (c->prog == LEAT_STRIPES && c->proc)
+		hostile_put_stripes(w, c, ret_data);
 	else
 		put_other(w, c);
 }
