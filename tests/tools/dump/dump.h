@@ -82,7 +82,7 @@ bool dump_frame_parse(const struct dump_packet *p, struct dump_frame *ret);
 #define DUMP_ADDR_TEXT 48
 const char *dump_addr_print(const struct dump_addr *a, char buf[DUMP_ADDR_TEXT]);
 
-/* ---- dump_rpc.c, dump_block.c, dump_stripes.c: RPC messages ------------------------------------------------------------------------ */
+/* ---- dump_rpc.c, dump_block.c, dump_stripes.c, dump_volumes.c: RPC messages -------------------------- */
 
 struct dump_rpc {
 	bool known; /* the captured bytes include the procedure of a call, or the status of a reply */
@@ -106,13 +106,16 @@ struct dump_rpc {
 	size_t item_at; /* offset of its first byte in the message without chunks */
 	uint32_t item_bytes;
 
-	/* block volumes and stripes */
+	/* leat's own programs */
 	bool has_lane, has_length, has_entries, has_epoch;
 	uint32_t slot, incarnation;
 	uint64_t length;     /* of a range, or a cut; in the reply to EXTENTS: of all extents */
 	uint32_t entries;    /* of the list in a reply */
 	bool fua, sync;
 	uint64_t epoch;
+	/* managers of volumes */
+	bool has_layout, has_rights, lease;
+	uint32_t unit, width, rights, flags;
 	bool has_end;
 	size_t end_at;       /* end of a message without such an item */
 	const char *flaw;    /* the first field that breaks its rule; NULL: none */
@@ -131,6 +134,10 @@ bool dump_is_block(const struct dump_rpc *r);
 void dump_stripes_args(struct wire_get *g, const uint8_t *start, struct dump_rpc *r);
 void dump_stripes_results(struct wire_get *g, const uint8_t *start, struct dump_rpc *r);
 bool dump_is_stripes(const struct dump_rpc *r);
+/** dump_volumes_args, dump_volumes_results - the same for the program of volumes */
+void dump_volumes_args(struct wire_get *g, const uint8_t *start, struct dump_rpc *r);
+void dump_volumes_results(struct wire_get *g, const uint8_t *start, struct dump_rpc *r);
+bool dump_is_volumes(const struct dump_rpc *r);
 
 /** dump_rpc_print - "NFS READ offset=0 count=4096"; Return: @buf */
 const char *dump_rpc_print(const struct dump_rpc *r, char *buf, size_t cap);

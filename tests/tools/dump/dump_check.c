@@ -90,9 +90,9 @@ static void check_own(struct dump *d, const struct dump_frame *f, const struct d
 {
 	bool complete = r->has_item || r->has_end;
 
-	const char *kind = dump_is_stripes(r) ? "stripe" : "block";
+	const char *kind = dump_is_stripes(r) ? "stripe" : dump_is_volumes(r) ? "volume" : "block";
 
-	if (!r->known || (!dump_is_block(r) && !dump_is_stripes(r)) || r->denied || r->accept)
+	if (!r->known || (!dump_is_block(r) && !dump_is_stripes(r) && !dump_is_volumes(r)) || r->denied || r->accept)
 		return;
 	if (r->flaw)
 		broken(d, f, "%s-field: %s, xid=0x%x", kind, r->flaw, xid);

@@ -82,7 +82,7 @@ static bool has_rpc(const struct dump_msg *m)
 void dump_print_msg(struct dump *d, const struct dump_msg *m)
 {
 	static const char *const kinds[] = { "CALL", "REPLY", "MESSAGE" };
-	char text[HDR_TEXT], rpc[160];
+	char text[HDR_TEXT], rpc[320];
 
 	if (!d->options.lines)
 		return;

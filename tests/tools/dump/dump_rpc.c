@@ -23,6 +23,8 @@
 #include "nfs3_names.h"
 #include "stripe_status.h"
 #include "stripes.h"
+#include "volume_status.h"
+#include "volumes.h"
 
 #define NFSACL_PROGRAM 100227u
 #define MOUNT_PROGRAM_NUMBER 100005u
@@ -120,7 +122,7 @@ void dump_rpc_call(const uint8_t *p, size_t len, struct dump_rpc *ret)
 		r.proc = wire_get_u32(&g);
 		r.known = wire_get_ok(&g);
 	}
-	if (r.known && (is_nfs(&r) || dump_is_block(&r) || dump_is_stripes(&r))) {
+	if (r.known && (is_nfs(&r) || dump_is_block(&r) || dump_is_stripes(&r) || dump_is_volumes(&r))) {
 		for (int i = 0; i < 2; i++) { /* credential, verifier */
 			(void)wire_get_u32(&g);
 			skip_opaque(&g);
@@ -129,6 +131,8 @@ void dump_rpc_call(const uint8_t *p, size_t len, struct dump_rpc *ret)
 			nfs_args(&g, p, &r);
 		else if (dump_is_stripes(&r))
 			dump_stripes_args(&g, p, &r);
+		else if (dump_is_volumes(&r))
+			dump_volumes_args(&g, p, &r);
 		else
 			dump_block_args(&g, p, &r);
 	}
@@ -194,6 +198,8 @@ void dump_rpc_reply(const uint8_t *p, size_t len, const struct dump_rpc *call,
 			dump_block_results(&g, p, &r);
 		} else if (dump_is_stripes(&r)) {
 			dump_stripes_results(&g, p, &r);
+		} else if (dump_is_volumes(&r)) {
+			dump_volumes_results(&g, p, &r);
 		} else if (r.proc && (r.prog == MOUNT_PROGRAM_NUMBER || r.prog == NFSACL_PROGRAM)) {
 			r.status = wire_get_u32(&g);
 			r.has_status = wire_get_ok(&g);
@@ -228,7 +234,8 @@ static int print_proc(const struct dump_rpc *r, char *buf, size_t cap)
 	if (r->prog == NFSACL_PROGRAM && r->proc < ARRAY_SIZE(acl))
 		return snprintf(buf, cap, "NFSACL %s", acl[r->proc]);
 	if (proc[0] == '?' || (r->prog == NFS_PROGRAM && r->vers != NFS_V3) ||
-	    (r->prog == LEAT_BLOCK && r->vers != LEAT_BLOCK_V1) || (r->prog == LEAT_STRIPES && !dump_is_stripes(r)))
+	    (r->prog == LEAT_BLOCK && r->vers != LEAT_BLOCK_V1) || (r->prog == LEAT_STRIPES && !dump_is_stripes(r)) ||
+	    (r->prog == LEAT_VOLUME && !dump_is_volumes(r)))
 		return snprintf(buf, cap, "prog=%u vers=%u proc=%u", r->prog, r->vers, r->proc);
 	return snprintf(buf, cap, "%s %s", prog, proc);
 }
@@ -241,6 +248,8 @@ static const char *outcome(const struct dump_rpc *r)
 		return accept_name(r->accept);
 	if (dump_is_stripes(r))
 		return stripe_status_name(r->status);
+	if (dump_is_volumes(r))
+		return volume_status_name(r->status);
 	return dump_is_block(r) ? block_status_name(r->status) : nfs3_stat_name(r->status);
 }
 
@@ -261,12 +270,23 @@ static int print_own(const struct dump_rpc *r, char *buf, size_t cap)
 		n += snprintf(buf + n, cap - (size_t)n, " sync");
 	if (r->has_epoch)
 		n += snprintf(buf + n, cap - (size_t)n, " epoch=%" PRIu64, r->epoch);
+	if (r->has_layout)
+		n += snprintf(buf + n, cap - (size_t)n, " unit=%u width=%u", r->unit, r->width);
+	if (r->has_rights)
+		n += snprintf(buf + n, cap - (size_t)n, " rights=%s%s", r->rights & STRIPE_MAY_READ ? "r" : "",
+			      r->rights & STRIPE_MAY_WRITE ? "w" : "");
+	if (r->lease)
+		n += snprintf(buf + n, cap - (size_t)n, " lease");
+	if (r->flags & VOLUME_REPORT_WROTE)
+		n += snprintf(buf + n, cap - (size_t)n, " wrote");
+	if (r->flags & VOLUME_REPORT_LAST)
+		n += snprintf(buf + n, cap - (size_t)n, " last");
 	return n;
 }
 
 const char *dump_rpc_print(const struct dump_rpc *r, char *buf, size_t cap)
 {
-	char numbers[160] = "";
+	char numbers[240] = "";
 	int n = 0;
 
 	if (!r->known) {
@@ -279,7 +299,7 @@ const char *dump_rpc_print(const struct dump_rpc *r, char *buf, size_t cap)
 		n += snprintf(numbers + n, sizeof(numbers) - (size_t)n, " count=%u", r->count);
 	if (r->has_item && !r->has_count)
 		n += snprintf(numbers + n, sizeof(numbers) - (size_t)n, " length=%u", r->item_bytes);
-	if (dump_is_block(r) || dump_is_stripes(r))
+	if (dump_is_block(r) || dump_is_stripes(r) || dump_is_volumes(r))
 		n += print_own(r, numbers + n, sizeof(numbers) - (size_t)n);
 	if (r->has_eof)
 		snprintf(numbers + n, sizeof(numbers) - (size_t)n, " eof=%d", r->eof);
