@@ -301,7 +301,7 @@ uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns)
 /* ---- sending ------------------------------------------------------------------------------ */
 
 /* Takes a credit and sends; on failure the call keeps its place, WAITING. */
-static int send_one(struct rpcrdma_clnt *c, struct rr_call *call)
+static int send_one(struct rpcrdma_clnt *c, struct rr_call *call, uint64_t now_ns)
 {
 	int rc;
 
@@ -318,7 +318,7 @@ static int send_one(struct rpcrdma_clnt *c, struct rr_call *call)
 	call->state = RR_CALL_SENT;
 	call->sent_before = call->user->sent;
 	call->user->sent = true;
-	call->sent_ns = c->sent_ns = clock_now_ns();
+	call->sent_ns = c->sent_ns = now_ns;
 	list_del(&call->link);
 	list_add_tail(&c->sent, &call->link);
 	rr_clnt_due(c, call->sent_ns + MIN(c->attr.timeout_ms, c->attr.away_ms) * NS_PER_MS);
@@ -378,7 +378,7 @@ void rr_call_pump(struct rpcrdma_clnt *c)
 
 	while (may_send(c) && (call = list_first_entry(&c->waiting, struct rr_call, link))) {
 		c->pumping = true;
-		rc = send_one(c, call);
+		rc = send_one(c, call, clock_now_ns());
 		c->pumping = false;
 		if (is_final(rc) && rc)
 			finish(call, rc, unsendable(call, rc));
@@ -390,10 +390,10 @@ void rr_call_pump(struct rpcrdma_clnt *c)
 }
 
 /* The end of the connection is known, or detected now: a call that is not sent again would be lost. */
-static bool is_over(struct rpcrdma_clnt *c)
+static bool is_over(struct rpcrdma_clnt *c, uint64_t now_ns)
 {
 	bool look = list_is_empty(&c->sent) &&
-		    (c->attr.addr.transport == RPCRDMA_TCP || clock_now_ns() - c->sent_ns > QUIET_NS);
+		    (c->attr.addr.transport == RPCRDMA_TCP || now_ns - c->sent_ns > QUIET_NS);
 
 	return c->state == RPCRDMA_CLNT_UP && (c->dropping || c->ops->is_over(c, look));
 }
@@ -441,6 +441,7 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 	bool first = list_is_empty(&c->waiting);
 	struct rr_call *call;
 	size_t ready_bytes = 0;
+	uint64_t now_ns;
 	int rc;
 
 	user->why = "client destroyed";
@@ -454,11 +455,12 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 	if (!call)
 		return -ENOMEM;
 	call->ready_bytes = ready_bytes;
+	now_ns = clock_now_ns();
 	rc = -EAGAIN;
 	list_add_tail(&c->waiting, &call->link);
-	call->for_next = user->no_resend && is_over(c);
+	call->for_next = user->no_resend && is_over(c, now_ns);
 	if (first && !call->for_next && may_send(c)) {
-		rc = send_one(c, call);
+		rc = send_one(c, call, now_ns);
 		if (is_final(rc) && rc) {
 			user->why = unsendable(call, rc);
 			call->room = NULL;
@@ -471,7 +473,7 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 	if (rc == -EAGAIN && c->state == RPCRDMA_CLNT_UP && !call->for_next)
 		rr_count(c->engine, credit_waits, 1);
 	if (user->deadline_ms) {
-		call->deadline_ns = clock_now_ns() + user->deadline_ms * NS_PER_MS;
+		call->deadline_ns = now_ns + user->deadline_ms * NS_PER_MS;
 		rr_clnt_due(c, call->deadline_ns);
 	}
 	if (call->state == RR_CALL_WAITING)
