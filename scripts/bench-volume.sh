@@ -15,13 +15,15 @@
 #   names     names of a volume of 4 stripe servers beside those of a plain export: operations on FILES (10000) empty files,
 #             `leat put` of a directory of FILES / 5 files of 4 KiB, `leat ls -l` of FILES. Also on disk ($TMPDIR)
 #   nfs       READs and WRITEs of 1 MiB of an NFS client over TCP through the manager, beside those on a plain export
+#   appends   4 clients that append records of 4 KiB to a file of a volume of 4 stripe servers: alone, beside a client that has
+#             written to the file and has it open, and beside 4 of these
 #   shares    8 clients that read from one slow server (20 MB/s) for 5 * SECS: Jain's index of their shares (wanted: at least 0.95)
 #   many      64 clients that read 4 wide from 4 servers of 100 MB/s: shares, and how many clients had an error
 
 set -eu
 cd "$(dirname "$0")/.."
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${ROUNDS:=5}" "${SECS:=1}" "${SIZE:=128}" "${FILES:=10000}"
-parts=${*:-disks local names nfs shares many}
+parts=${*:-disks local names nfs appends shares many}
 . scripts/private-leatd.sh
 . scripts/private-volume.sh
 
@@ -157,6 +159,32 @@ nfs_rows() {
 
 if wanted nfs; then
 	nfs_rows
+fi
+
+# ---- appends -------------------------------------------------------------------------------------
+
+if wanted appends; then
+	volume_start "$work/appends" 4
+	round=0
+	while [ "$round" -lt "$ROUNDS" ]; do
+		for writers in 0 1 4; do
+			build/bench/appends "$volume_url/log.$writers" 4 "$SECS" "$writers" >"$work/appends"
+			read -r all slowest fastest <"$work/appends"
+			echo "$all" >>"$work/all.$writers"
+			echo "$slowest" >>"$work/slowest.$writers"
+			echo "$fastest" >>"$work/fastest.$writers"
+		done
+		round=$((round + 1))
+	done
+	echo
+	echo "appends: records/s of 4 clients, and of the slowest and the fastest one"
+	for writers in 0 1 4; do
+		printf '    beside %d writers %8s %8s %8s, %s of those alone\n' "$writers" "$(median <"$work/all.$writers")" \
+			"$(median <"$work/slowest.$writers")" "$(median <"$work/fastest.$writers")" \
+			"$(ratio "$work/all.$writers" "$work/all.0")"
+	done
+	volume_stop
+	rm -rf "${work:?}"/*
 fi
 
 # ---- names ---------------------------------------------------------------------------------------

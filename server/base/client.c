@@ -113,26 +113,45 @@ void client_scratch_put(struct client *c, void *mem, size_t bytes)
 	atomic_fetch_sub(&c->all->scratch, bytes);
 }
 
-bool client_begin_long(struct client *c)
+/* One more of @most, if this client may have it. @all: how many all have; @mine: how many it has */
+static bool begin(struct client *c, unsigned *all, unsigned *mine, unsigned most)
 {
-	struct clients *all = c->all;
-	unsigned most = MAX(worker_pool_threads(all->workers) / 4, 1u);
 	bool may;
 
-	pthread_mutex_lock(&all->lock);
-	may = all->long_jobs + c->long_jobs < most;
-	all->long_jobs += may;
-	c->long_jobs += may;
-	pthread_mutex_unlock(&all->lock);
+	pthread_mutex_lock(&c->all->lock);
+	may = *all + *mine < most;
+	*all += may;
+	*mine += may;
+	pthread_mutex_unlock(&c->all->lock);
 	return may;
+}
+
+static void end(struct client *c, unsigned *all, unsigned *mine)
+{
+	pthread_mutex_lock(&c->all->lock);
+	--*all;
+	--*mine;
+	pthread_mutex_unlock(&c->all->lock);
+}
+
+bool client_begin_long(struct client *c)
+{
+	return begin(c, &c->all->long_jobs, &c->long_jobs, MAX(worker_pool_threads(c->all->workers) / 4, 1u));
 }
 
 void client_end_long(struct client *c)
 {
-	pthread_mutex_lock(&c->all->lock);
-	c->all->long_jobs--;
-	c->long_jobs--;
-	pthread_mutex_unlock(&c->all->lock);
+	end(c, &c->all->long_jobs, &c->long_jobs);
+}
+
+bool client_begin_wait(struct client *c)
+{
+	return begin(c, &c->all->waits, &c->waits, CLIENT_WAITS);
+}
+
+void client_end_wait(struct client *c)
+{
+	end(c, &c->all->waits, &c->waits);
 }
 
 void client_put(struct client *c)

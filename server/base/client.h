@@ -23,6 +23,7 @@
 #include "worker.h"
 
 #define CLIENT_SCRATCH_BYTES ((size_t)16 << 20)
+#define CLIENT_WAITS 256u
 
 struct reactor;
 
@@ -32,7 +33,8 @@ struct clients {
 	struct worker_pool *workers;
 	_Atomic size_t scratch; /* bytes: client_scratch_get() */
 	unsigned long_jobs;     /* client_begin_long() */
-	pthread_mutex_t lock;   /* over long_jobs, of the clients too, and the next */
+	unsigned waits;         /* client_begin_wait() */
+	pthread_mutex_t lock;   /* over these two, of the clients too, and the next */
 	struct list list;
 };
 
@@ -50,7 +52,7 @@ struct client {
 	struct clients *all;
 	struct rpcrdma_client_id id;
 	unsigned refs;                         /* all->lock */
-	unsigned long_jobs;                    /* of all->long_jobs */
+	unsigned long_jobs, waits;             /* of all->long_jobs, all->waits */
 	_Atomic size_t scratch;                /* bytes of all->scratch */
 	struct worker_client workers;          /* the pool's lock */
 	struct client_admission admission[]; /* by index of the reactor */
@@ -96,5 +98,14 @@ bool must_check client_begin_long(struct client *c);
 
 /** client_end_long - the job has ended */
 void client_end_long(struct client *c);
+
+/** client_begin_wait - counts a request that waits for other servers, and holds neither a worker nor a slot; any thread
+ *
+ * All clients together have CLIENT_WAITS of these. One of them gets no more than is left free.
+ *
+ * Return: may it wait? Then client_end_wait() follows.
+ */
+bool must_check client_begin_wait(struct client *c);
+void client_end_wait(struct client *c);
 
 #endif

@@ -7,7 +7,7 @@
  *            to its export, whose rules are checked for every request. The supplementary groups of the caller may
  *            have to be looked up; then the request waits.
  * Memory:    Part of the request.
- * Threads:   The reactor's.
+ * Threads:   The reactor's; nfs_open_file() and nfs_fh() any.
  * Errors:    -EBADF: not a handle; -ESTALE: of no export; -EACCES: the export does not admit the client; -EROFS.
  */
 #include <assert.h>
@@ -87,6 +87,28 @@ static int find_export(struct req *r)
 	}
 	r->dev = call->exp->volume.dev;
 	return r->proc->modifies && call->exp->conf.ro ? -EROFS : 0;
+}
+
+int nfs_open_file(struct req *r, struct fh_obj *ret)
+{
+	const struct nfs_call *call = nfs_call(r);
+	const nfs_fh3 *fh = &call->args.fh;
+	int err = fh_open(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, ret);
+
+	if (!err && !S_ISREG(ret->stx.stx_mode)) {
+		fh_close(ret);
+		err = -ENXIO;
+	}
+	return err;
+}
+
+struct fh nfs_fh(const struct req *r)
+{
+	const nfs_fh3 *fh = &nfs_call(r)->args.fh;
+	struct fh ret = { .len = fh->data.data_len };
+
+	memcpy(ret.data, fh->data.data_val, ret.len);
+	return ret;
 }
 
 int nfs_find_groups(struct req *r)

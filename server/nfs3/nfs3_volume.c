@@ -22,6 +22,7 @@
 #include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
+#include "nfs_reserve.h"
 #include "volume_calls.h"
 #include "volume_layout.h"
 #include "volume_manager.h"
@@ -239,20 +240,6 @@ static void find_map(struct req *r)
 
 /* ---- LAYOUT --------------------------------------------------------------------------------- */
 
-/* Finds a regular file. Return: 0; the caller closes @ret with fh_close(); -ENXIO; -errno */
-static int open_file(struct req *r, struct fh_obj *ret)
-{
-	struct nfs_call *call = nfs_call(r);
-	const nfs_fh3 *fh = &call->args.fh;
-	int err = fh_open(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, ret);
-
-	if (!err && !S_ISREG(ret->stx.stx_mode)) {
-		fh_close(ret);
-		err = -ENXIO;
-	}
-	return err;
-}
-
 static int check_rights(const struct req *r, const struct fh_obj *o, uint32_t rights)
 {
 	int err = 0;
@@ -267,12 +254,8 @@ static int check_rights(const struct req *r, const struct fh_obj *o, uint32_t ri
 /* The caller, with the lease that it wants. */
 static struct volume_lessee lessee_of(const struct req *r, const volume_lease *lease)
 {
-	const nfs_fh3 *fh = &nfs_call(r)->args.fh;
-	struct volume_lessee by = { .instance = lease->instance, .number = lease->number, .client = r->conn->client->id };
-
-	by.fh.len = fh->data.data_len;
-	memcpy(by.fh.data, fh->data.data_val, by.fh.len);
-	return by;
+	return (struct volume_lessee){ .instance = lease->instance, .number = lease->number, .client = r->conn->client->id,
+				       .fh = nfs_fh(r) };
 }
 
 static uint32_t lease_ms(void)
@@ -318,7 +301,7 @@ static int make_layout(struct req *r)
 
 	if (!rights || rights & ~(uint32_t)(STRIPE_MAY_READ | STRIPE_MAY_WRITE) || (by.instance && !(rights & STRIPE_MAY_WRITE)))
 		return -EINVAL;
-	err = open_file(r, &o);
+	err = nfs_open_file(r, &o);
 	if (err)
 		return err;
 	err = check_rights(r, &o, rights);
@@ -356,7 +339,7 @@ static int take_report(struct req *r)
 		return -EINVAL;
 	if (stripe_handle_read(&manager_of(r)->keys, a->handle, &report.handle))
 		return -EACCES;
-	err = open_file(r, &o);
+	err = nfs_open_file(r, &o);
 	if (err)
 		return err;
 	err = volume_report(&o, &report, &ok->bytes, &leased);
@@ -373,54 +356,7 @@ static void run_report(struct req *r)
 		nfs3_volume_fail(r, err);
 }
 
-/* ---- RESERVE -------------------------------------------------------------------------------- */
-
-/* A question waits for stripe servers, and one of them may be this leatd, which needs workers for that. */
-static int ask_for_size(struct req *r, const struct fh_obj *o)
-{
-	int err;
-
-	if (!client_begin_long(r->conn->client))
-		return -EAGAIN;
-	err = volume_reserve_ask(o);
-	client_end_long(r->conn->client);
-	return err;
-}
-
-static int reserve_range(struct req *r, const struct volume_range *range, uint64_t *ret_off)
-{
-	struct fh_obj o;
-	int rc = open_file(r, &o);
-
-	if (rc)
-		return rc;
-	rc = volume_reserve_asks(&o, range);
-	if (rc == 1)
-		rc = ask_for_size(r, &o);
-	if (!rc)
-		rc = volume_reserve(&o, range, ret_off);
-	fh_close(&o);
-	return rc;
-}
-
-static void run_reserve(struct req *r)
-{
-	const VOLRESERVEargs *a = &nfs_call(r)->args.volreserve;
-	VOLRESERVEresok *ok = &nfs_call(r)->res.volreserve.VOLRESERVEres_u.resok;
-	struct volume_range range = { .instance = a->instance, .after = a->after, .bytes = a->bytes, .creds = &r->creds };
-	uint64_t off = 0;
-	int err;
-
-	if (!a->bytes)
-		err = -EINVAL;
-	else if (stripe_handle_read(&manager_of(r)->keys, a->handle, &range.handle))
-		err = -EACCES;
-	else
-		err = reserve_range(r, &range, &off);
-	ok->offset = off;
-	if (err)
-		nfs3_volume_fail(r, err);
-}
+/* ---- the program ---------------------------------------------------------------------------- */
 
 static void preset_create(struct req *r)
 {
@@ -431,8 +367,6 @@ static bool undone(const struct req *r)
 {
 	return nfs_call(r)->res.volume == VOLUME_ERR_LATER;
 }
-
-/* ---- the program ---------------------------------------------------------------------------- */
 
 #define CODEC(proc)                                                                                                     \
 	.decode = (xdrproc_t)xdr_VOL##proc##args, .encode = (xdrproc_t)xdr_VOL##proc##res,                              \
@@ -448,7 +382,8 @@ static const struct prog_proc procs[] = {
 	[VOLUMEPROC_LAYOUT] = { .name = "LAYOUT", CODEC(LAYOUT), .scratch_bytes = LAYOUT_WIDTH_MAX * sizeof(volume_stripe),
 				.work = run_layout },
 	[VOLUMEPROC_REPORT] = { .name = "REPORT", CODEC(REPORT), .modifies = true, .work = run_report },
-	[VOLUMEPROC_RESERVE] = { .name = "RESERVE", CODEC(RESERVE), .modifies = true, .once = true, .work = run_reserve },
+	[VOLUMEPROC_RESERVE] = { .name = "RESERVE", CODEC(RESERVE), .modifies = true, .once = true,
+				 .scratch_bytes = NFS_RESERVE_BYTES, .begin = nfs_reserve_begin, .open = nfs_reserve_open },
 	[VOLUMEPROC_SET] = { .name = "SET", CODEC(SET), .work = nfs3_volume_set },
 	[VOLUMEPROC_CREATE] = { .name = "CREATE", CODEC(CREATE), .modifies = true, .once = true, .preset = preset_create,
 				.work = nfs3_volume_create },

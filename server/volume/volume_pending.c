@@ -3,8 +3,8 @@
  *
  * volume_pending.c - the thread that does what is pending on the stripe servers of a volume
  *
- * Operation: It looks through pending/, and does what the state of each file asks for (volume_pending.h). A caller of
- *            volume_pending_run() is served first. What cannot be completed, since a server is away, stays in pending/ and is
+ * Operation: It looks through pending/, and does what the state of each file asks for (volume_pending.h). Callers of
+ *            volume_pending_run(), _ask() and _queue() are served first. What cannot be completed, since a server is away, stays in pending/ and is
  *            tried again. So does an object whose leases have lapsed: volume_size.c asks for its size. volume_send.c sends
  *            the commands.
  * Memory:    Callers that wait are on their stacks, and stay until the thread has served them.
@@ -57,7 +57,7 @@ struct volume_pending {
 	pthread_mutex_t lock;
 	pthread_cond_t woken, served; /* of the thread; of callers */
 	/* under the lock: */
-	struct list waiters;
+	struct list waiters, askers; /* struct volume_asker */
 	struct volume_manager *manager; /* in force; held. NULL: none */
 	bool look, stop, deposed;
 };
@@ -212,6 +212,56 @@ static bool do_due(struct volume_pending *p, struct volume_manager *m, const str
 	return !err;
 }
 
+static bool is_for(const struct volume_asker *a, const struct volume_due *of)
+{
+	return !memcmp(a->of.object, of->object, sizeof(of->object));
+}
+
+/* Moves the callers that wait for the size of the same file. */
+static void take_askers(struct list *to, struct list *from, const struct volume_due *of)
+{
+	list_for_each_safe(n, from) {
+		if (!is_for(list_entry(n, struct volume_asker, link), of))
+			continue;
+		list_del(n);
+		list_add_tail(to, n);
+	}
+}
+
+static int ask_for(struct volume_pending *p, struct volume_manager *m, const struct volume_due *of)
+{
+	struct volume_file f;
+	int err = open_due(p, m, of, &f);
+
+	if (err)
+		return err == -EBADF ? -ESTALE : err;
+	err = ask_size(p, &f);
+	close(f.fd);
+	return err;
+}
+
+/* Asks once for the first one of @now, and for all others that wait for the same file, also those that have come since. */
+static void serve_askers(struct volume_pending *p, struct volume_manager *m, struct list *now)
+{
+	const struct volume_due of = list_first_entry(now, struct volume_asker, link)->of;
+	struct list same = LIST_INIT(same), *n;
+	bool may;
+	int err;
+
+	pthread_mutex_lock(&p->lock);
+	take_askers(&same, now, &of);
+	take_askers(&same, &p->askers, &of);
+	may = m && !p->stop && !p->deposed;
+	pthread_mutex_unlock(&p->lock);
+	err = may ? ask_for(p, m, &of) : -EIO;
+	while ((n = list_pop(&same)) != NULL) {
+		struct volume_asker *a = list_entry(n, struct volume_asker, link);
+
+		a->err = err;
+		a->done(a);
+	}
+}
+
 /* ---- the thread ----------------------------------------------------------------------------- */
 
 static bool must_end(struct volume_pending *p)
@@ -224,8 +274,7 @@ static bool must_end(struct volume_pending *p)
 	return end;
 }
 
-/* Callers do not wait for the whole directory, nor other work for those that come meanwhile. */
-static void serve_waiters(struct volume_pending *p, struct volume_manager *m)
+static void serve_threads(struct volume_pending *p, struct volume_manager *m)
 {
 	struct list now, *n;
 
@@ -246,6 +295,21 @@ static void serve_waiters(struct volume_pending *p, struct volume_manager *m)
 		pthread_cond_broadcast(&p->served);
 	}
 	pthread_mutex_unlock(&p->lock);
+}
+
+/* Callers do not wait for the whole directory, nor other work for those that come meanwhile. */
+static void serve_waiters(struct volume_pending *p, struct volume_manager *m)
+{
+	struct list now = LIST_INIT(now);
+
+	serve_threads(p, m);
+	pthread_mutex_lock(&p->lock);
+	list_splice_tail(&now, &p->askers);
+	pthread_mutex_unlock(&p->lock);
+	while (!list_is_empty(&now)) {
+		serve_askers(p, m, &now);
+		serve_threads(p, m);
+	}
 }
 
 /* Return: true: everything is complete */
@@ -293,9 +357,9 @@ static struct volume_manager *wait_for_work(struct volume_pending *p, uint64_t u
 
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
-		bool woken = p->look || !list_is_empty(&p->waiters);
+		bool waits = !list_is_empty(&p->waiters) || !list_is_empty(&p->askers);
 
-		if (woken && (p->manager || !list_is_empty(&p->waiters)))
+		if (waits || (p->look && p->manager))
 			break;
 		if (until == UINT64_MAX || p->deposed || !p->manager)
 			pthread_cond_wait(&p->woken, &p->lock);
@@ -350,7 +414,7 @@ static void *run(void *arg)
 		until = MIN(until, look_at_room(p, m));
 		volume_manager_put(m);
 		pthread_mutex_lock(&p->lock);
-		if (p->stop && list_is_empty(&p->waiters)) {
+		if (p->stop && list_is_empty(&p->waiters) && list_is_empty(&p->askers)) {
 			pthread_mutex_unlock(&p->lock);
 			return NULL;
 		}
@@ -367,6 +431,7 @@ int volume_pending_create(struct volume_dir *d, struct volume_pending **ret)
 		return -ENOMEM;
 	p->dir = d;
 	list_init(&p->waiters);
+	list_init(&p->askers);
 	pthread_mutex_init(&p->open_lock, NULL);
 	pthread_mutex_init(&p->lock, NULL);
 	cond_init(&p->woken);
@@ -475,6 +540,14 @@ int volume_pending_ask(struct volume_pending *p, const struct volume_file *f)
 
 	wait_for_thread(p, &w);
 	return w.err;
+}
+
+void volume_pending_queue(struct volume_pending *p, struct volume_asker *a)
+{
+	pthread_mutex_lock(&p->lock);
+	list_add_tail(&p->askers, &a->link);
+	pthread_cond_signal(&p->woken);
+	pthread_mutex_unlock(&p->lock);
 }
 
 int volume_pending_may(struct volume_pending *p)

@@ -25,8 +25,10 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/util.h"
 #include "stripes.h"
+#include "volume_leases.h"
 
 struct fh_set;
 struct volume_dir;
@@ -72,6 +74,20 @@ void volume_pending_run(struct volume_pending *p, const char object[STRIPE_OBJEC
 /** volume_pending_ask - has the thread ask the stripe servers of a file for its size, and waits for that
  * A worker may wait here, as in volume_pending_run(). Return: as volume_size_ask(); -EIO: nothing is asked any more */
 int must_check volume_pending_ask(struct volume_pending *p, const struct volume_file *f);
+
+/* A caller that waits for the size of a file without a thread. */
+struct volume_asker {
+	struct list link;     /* private, until done() */
+	struct volume_due of; /* the file */
+	int err;              /* -ESTALE: it is gone; else as of volume_pending_ask() */
+	void (*done)(struct volume_asker *a); /* on the thread of pending work, which does not look at @a any more */
+};
+
+/** volume_pending_queue - has the thread ask the stripe servers of a file for its size
+ * All callers that wait for one file when the first message is sent share the replies.
+ * @a: of and done are set; stays until done() runs
+ */
+void volume_pending_queue(struct volume_pending *p, struct volume_asker *a);
 
 /** volume_pending_may - may files be cut and removed? Return: 0; -EIO: another manager is at work */
 int must_check volume_pending_may(struct volume_pending *p);

@@ -27,6 +27,11 @@ bool_t __wrap_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a)
 int __wrap_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
 				   uint64_t *newest)
 {
+	int rc = __real_leat_volume_object_stat(to, c, ret, newest);
+	void (*replied)(void) = atomic_load(&volume_watch.replied);
+
 	atomic_fetch_add(&volume_watch.stats, 1);
-	return __real_leat_volume_object_stat(to, c, ret, newest);
+	if (replied)
+		replied();
+	return rc;
 }

@@ -13,6 +13,7 @@
 extern struct volume_watch {
 	atomic_bool is_silent; /* no report is sent */
 	atomic_uint stats;     /* commands that asked for the length of an object */
+	void (*_Atomic replied)(void); /* runs when a reply to one is there; NULL: does not */
 } volume_watch;
 
 #endif

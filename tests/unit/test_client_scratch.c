@@ -113,11 +113,38 @@ static void long_jobs(void **state)
 	}
 }
 
+/* So of requests that wait for other servers. */
+static void waits(void **state)
+{
+	struct clients all = { 0 };
+	struct client *c[3];
+	unsigned n[3] = { 0 };
+
+	(void)state;
+	clients_init(&all);
+	for (unsigned k = 0; k < ARRAY_SIZE(c); k++) {
+		c[k] = client_of(&all, 1000 + k);
+		while (n[k] < 2 * CLIENT_WAITS && client_begin_wait(c[k]))
+			n[k]++;
+	}
+	assert_int_equal(n[0], CLIENT_WAITS / 2);
+	assert_int_equal(n[1], CLIENT_WAITS / 4);
+	assert_int_equal(n[2], CLIENT_WAITS / 8);
+	for (unsigned k = 0; k < ARRAY_SIZE(c); k++) {
+		while (n[k]--)
+			client_end_wait(c[k]);
+		client_put(c[k]);
+	}
+	assert_int_equal(all.waits, 0);
+	clients_fini(&all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_has_all),
 		cmocka_unit_test(long_jobs),
+		cmocka_unit_test(waits),
 	};
 
 	return cmocka_run_group_tests_name("client_scratch", tests, NULL, NULL);

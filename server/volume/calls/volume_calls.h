@@ -58,13 +58,11 @@ struct volume_range {
 	const struct creds *creds;   /* the caller's */
 };
 
-/** volume_reserve_asks - must volume_reserve_ask() come before a range is reserved?
- * Return: 1: another client may have written what it did not report; 0; as volume_report() */
-int must_check volume_reserve_asks(const struct fh_obj *o, const struct volume_range *r);
-
-/** volume_reserve_ask - has the stripe servers asked for the size of the file, and waits for that
- * Return: 0; -EAGAIN: a cut is not complete; -EIO: also if a server is away */
-int must_check volume_reserve_ask(const struct fh_obj *o);
+/** volume_reserve_asks - must the stripe servers be asked for the size of the file before a range is reserved?
+ * @ret: its object
+ *
+ * Return: 1: another client may have written what it did not report: volume_pending_queue() follows; 0; as volume_report() */
+int must_check volume_reserve_asks(const struct fh_obj *o, const struct volume_range *r, char ret[STRIPE_OBJECT_BYTES]);
 
 /** volume_reserve - raises the size of a file by a range, durably; Return: 0 with where it begins; as volume_report() */
 int must_check volume_reserve(const struct fh_obj *o, const struct volume_range *r, uint64_t *ret_off);

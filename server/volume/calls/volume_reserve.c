@@ -8,16 +8,16 @@
  *            range: while one of them has a lease, the stripe servers are asked for the size first. What others
  *            write between question and range is concurrent with it: NFS promises no more.
  * Memory:    The stack.
- * Threads:   Workers; volume_reserve_ask() waits for the thread of pending work.
+ * Threads:   Workers.
  * Errors:    -errno. A range whose size could not be made durable is lost: it reads as zeroes.
  */
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "vfs_int.h"
 #include "volume_calls.h"
-#include "volume_pending.h"
 
 /* Under the lock. */
 static int find_layout(const struct volume_file *f, const struct volume_range *r, struct file_layout *ret)
@@ -27,7 +27,7 @@ static int find_layout(const struct volume_file *f, const struct volume_range *r
 	return err ? err : volume_handle_check(&r->handle, ret);
 }
 
-int volume_reserve_asks(const struct fh_obj *o, const struct volume_range *r)
+int volume_reserve_asks(const struct fh_obj *o, const struct volume_range *r, char ret[STRIPE_OBJECT_BYTES])
 {
 	struct volume_file f = volume_file_of(o);
 	struct file_layout l;
@@ -36,15 +36,10 @@ int volume_reserve_asks(const struct fh_obj *o, const struct volume_range *r)
 	pthread_mutex_lock(volume_file_lock(&f));
 	rc = find_layout(&f, r, &l);
 	pthread_mutex_unlock(volume_file_lock(&f));
-	return rc ? rc : volume_lease_others(f.m->dir->leases, l.object, r->instance);
-}
-
-int volume_reserve_ask(const struct fh_obj *o)
-{
-	struct volume_file f = volume_file_of(o);
-	int err = volume_pending_ask(f.m->dir->pending, &f);
-
-	return !err || err == -EAGAIN ? err : -EIO;
+	if (rc)
+		return rc;
+	memcpy(ret, l.object, sizeof(l.object));
+	return volume_lease_others(f.m->dir->leases, l.object, r->instance);
 }
 
 /* Under the lock. */
