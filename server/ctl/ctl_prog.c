@@ -25,6 +25,7 @@
 #include "nfs.h"
 #include "block_service.h"
 #include "stripe_service.h"
+#include "volume_manager.h"
 
 #ifndef LEAT_VERSION
 #define LEAT_VERSION "unknown"
@@ -202,6 +203,19 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 #undef SUM_STRIPE
 }
 
+/* of the volumes that this leatd manages */
+static void add_volumes(struct list_of_stats *l, const struct server *srv)
+{
+	struct exports *exports = exports_current(nfs_server(srv));
+	struct volume_counts s;
+
+	volume_managers_count(&exports->table, &s);
+	served_put(&exports->served);
+#define ADD(name) add(l, "volume_" #name, s.name);
+	VOLUME_COUNTERS(ADD)
+#undef ADD
+}
+
 static void add_drcs(struct list_of_stats *l, const struct server *srv)
 {
 	struct drc_stats s = { 0 };
@@ -226,6 +240,7 @@ static void stats(struct req *r)
 		add_workers(&l, r->srv->workers);
 		add_reactors(&l, r->srv);
 		add_drcs(&l, r->srv);
+		add_volumes(&l, r->srv);
 	}
 	ctl_call(r)->res.stats.stats.stats_val = l.v;
 	ctl_call(r)->res.stats.stats.stats_len = l.n;

@@ -57,6 +57,7 @@ struct volume_leases {
 	struct hash objects;
 	struct list by_time, due;
 	unsigned n, ndue;
+	uint64_t given, lapsed, refused;
 	unsigned used[BUCKETS + 1]; /* by client; a few clients may share one */
 };
 
@@ -319,6 +320,7 @@ static int take_lease(struct volume_leases *t, const char object[STRIPE_OBJECT_B
 		}
 		if (err || !l)
 			return err ? err : -ENOMEM;
+		t->given++;
 	}
 	renew_lease(t, l, by->number);
 	return was_empty;
@@ -330,6 +332,7 @@ int volume_lease_take(struct volume_leases *t, const char object[STRIPE_OBJECT_B
 
 	pthread_mutex_lock(&t->lock);
 	rc = take_lease(t, object, by);
+	t->refused += rc == -EAGAIN;
 	pthread_mutex_unlock(&t->lock);
 	return rc;
 }
@@ -361,6 +364,16 @@ bool volume_lease_others(struct volume_leases *t, const char object[STRIPE_OBJEC
 	return others;
 }
 
+void volume_leases_count(struct volume_leases *t, struct volume_leases_stats *ret)
+{
+	pthread_mutex_lock(&t->lock);
+	ret->now += t->n;
+	ret->given += t->given;
+	ret->lapsed += t->lapsed;
+	ret->refused += t->refused;
+	pthread_mutex_unlock(&t->lock);
+}
+
 /* ---- the thread of pending work ------------------------------------------------------------- */
 
 uint64_t volume_leases_lapse(struct volume_leases *t)
@@ -371,6 +384,7 @@ uint64_t volume_leases_lapse(struct volume_leases *t)
 	pthread_mutex_lock(&t->lock);
 	while ((l = list_first_entry(&t->by_time, struct lease, by_time)) && l->until_ns <= now) {
 		list_del(&l->by_time);
+		t->lapsed++;
 		set_due(t, l->of, true);
 	}
 	if (l)

@@ -60,6 +60,14 @@ void volume_lease_end(struct volume_leases *t, const char object[STRIPE_OBJECT_B
 /** volume_lease_others - may another client than @instance have written what was not reported? */
 bool volume_lease_others(struct volume_leases *t, const char object[STRIPE_OBJECT_BYTES], uint64_t instance);
 
+/* Since the manager started; now: that exist. */
+struct volume_leases_stats {
+	uint64_t now, given, lapsed, refused;
+};
+
+/** volume_leases_count - adds what @t has to @ret */
+void volume_leases_count(struct volume_leases *t, struct volume_leases_stats *ret);
+
 /* ---- for the thread of pending work ---- */
 
 /** volume_leases_lapse - objects with leases that have lapsed are due

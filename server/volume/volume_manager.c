@@ -347,6 +347,26 @@ void volume_manager_put(struct volume_manager *m)
 	free(m);
 }
 
+void volume_managers_count(const struct export_table *t, struct volume_counts *ret)
+{
+	struct volume_leases_stats leases = { 0 };
+
+	*ret = (struct volume_counts){ 0 };
+	for (size_t i = 0; i < t->n; i++) {
+		const struct volume_manager *m = t->v[i].manager;
+
+		if (!m)
+			continue;
+		volume_leases_count(m->dir->leases, &leases);
+		ret->ranges += atomic_load(&m->dir->ranges);
+		ret->length_queries += atomic_load(&m->dir->length_queries);
+	}
+	ret->leases = leases.now;
+	ret->leases_given = leases.given;
+	ret->leases_lapsed = leases.lapsed;
+	ret->leases_refused = leases.refused;
+}
+
 void volume_managers_close(struct export_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {

@@ -44,6 +44,7 @@ struct volume_dir {
 	atomic_uint turn;      /* counts new files: they begin at different servers */
 	struct volume_leases *leases;
 	struct volume_pending *pending;
+	_Atomic uint64_t ranges, length_queries; /* given by RESERVE; of the stripe servers, for the size of a file */
 	_Atomic uint64_t moves_begun, moves_ended; /* of names; from a random number, so that a restart is seen */
 	/* Recursive; by inode: over a look at size, mode, layout or links of a file, and a change of them */
 	pthread_mutex_t locks[VOLUME_LOCKS];
@@ -83,6 +84,19 @@ void volume_managers_use(const struct export_table *t, struct fh_set *fhs);
 
 /** volume_manager_put - ends a hold of a manager */
 void volume_manager_put(struct volume_manager *m);
+
+/* Since leatd started, but those that exist now */
+#define VOLUME_COUNTERS(ADD) \
+	ADD(leases) ADD(leases_given) ADD(leases_lapsed) ADD(leases_refused) ADD(ranges) ADD(length_queries)
+
+#define VOLUME_COUNTER(name) uint64_t name;
+struct volume_counts {
+	VOLUME_COUNTERS(VOLUME_COUNTER)
+};
+#undef VOLUME_COUNTER
+
+/** volume_managers_count - adds up the counters of the managers in @t; any thread */
+void volume_managers_count(const struct export_table *t, struct volume_counts *ret);
 
 /** volume_managers_close - closes them; tables without managers are fine */
 void volume_managers_close(struct export_table *t);

@@ -111,6 +111,7 @@ int volume_size_ask(struct volume_send *s, const struct volume_file *f)
 	pthread_mutex_unlock(volume_file_lock(f));
 	if (rc != 1)
 		return rc;
+	atomic_fetch_add(&f->m->dir->length_queries, 1);
 	rc = volume_send_stat(s, f->m, &l, &got);
 	if (rc && rc != -EAGAIN)
 		return rc;

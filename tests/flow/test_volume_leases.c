@@ -23,7 +23,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/util.h"
 #include "leat.h"
+#include "leat_admin.h"
 #include "leat_volume.h"
 #include "volume_pending.h"
 #include "volume_rig.h"
@@ -384,6 +386,64 @@ static void times(void **state)
 	leat_umount(writer);
 }
 
+struct wanted {
+	const char *name;
+	uint64_t value;
+	bool found;
+};
+
+static void see_counter(void *ctx, const char *name, uint64_t value)
+{
+	struct wanted *w = ctx;
+
+	if (strcmp(name, w->name) != 0)
+		return;
+	w->value = value;
+	w->found = true;
+}
+
+static uint64_t counter(const char *name)
+{
+	struct wanted w = { .name = name };
+
+	assert_int_equal(leat_server_counters(m, see_counter, &w), 0);
+	assert_true(w.found);
+	return w.value;
+}
+
+/* What leat ctl stats says */
+static void counters(void **state)
+{
+	static const char *const names[] = { "volume_leases", "volume_leases_given", "volume_leases_lapsed", "volume_ranges",
+					     "volume_length_queries" };
+	uint64_t was[ARRAY_SIZE(names)], is[ARRAY_SIZE(names)];
+	struct leat_file *f;
+
+	(void)state;
+	wait_for_markers();
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		was[i] = counter(names[i]);
+	assert_int_equal(was[0], 0);
+	write_and_go("mf", BYTES, 0);
+	wait_for_size("mf", BYTES);
+	wait_for_markers();
+	volume_times.lease_ns = LONG_NS;
+	f = open_file(m, "mf", O_WRONLY | O_APPEND);
+	assert_int_equal(leat_write(f, data, 10), 10);
+	write_at(f, 10, 0);
+	assert_int_equal(leat_fsync(f), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		is[i] = counter(names[i]);
+	assert_int_equal(is[0], 1);
+	assert_int_equal(is[1], was[1] + 2);
+	assert_int_equal(is[2], was[2] + 1);
+	assert_int_equal(is[3], was[3] + 1);
+	assert_true(is[4] > was[4]);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(counter("volume_leases"), 0);
+	assert_int_equal(counter("volume_leases_refused"), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define LONG(name) cmocka_unit_test_setup_teardown(name, setup_long, teardown)
 
@@ -392,7 +452,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(writer_vanishes), TEST(server_is_away), LONG(manager_restarts), TEST(one_of_two_vanishes),
 		LONG(last_report),     TEST(idle_writer),    TEST(writes_go_on),     TEST(cut_or_removed),
-		TEST(times),	       LONG(cut_above_the_size), /* last, since its lease does not lapse */
+		TEST(times),	       TEST(counters),
+		LONG(cut_above_the_size), /* last, since its lease does not lapse */
 	};
 
 	volume_times = (struct volume_times){ .server = "300ms", .away_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };

@@ -127,6 +127,33 @@ static void begin_and_end(void **state)
 	assert_int_equal(t->objects.n, 0);
 }
 
+static struct volume_leases_stats count(void)
+{
+	struct volume_leases_stats s = { 0 };
+
+	volume_leases_count(t, &s);
+	return s;
+}
+
+static void counters(void **state)
+{
+	struct volume_leases_stats s;
+
+	(void)state;
+	(void)take(1, 7, 1);
+	(void)take(1, 7, 2); /* renewed */
+	(void)take(2, 7, 3);
+	end(2, 7, 4);
+	s = count();
+	assert_true(s.now == 1 && s.given == 2 && !s.lapsed && !s.refused);
+	hurry();
+	(void)take(1, 7, 5);
+	assert_int_equal(lapse(), 1);
+	settle(1);
+	s = count();
+	assert_true(!s.now && s.given == 2 && s.lapsed == 1 && !s.refused);
+}
+
 /* The last report comes behind a layout that was asked for later. */
 static void late_end(void **state)
 {
@@ -249,6 +276,7 @@ static void shares(void **state)
 	assert_int_equal(volume_lease_take(t, name_of(0), &l), -EAGAIN);
 	end(0, 1000, 2);
 	assert_int_equal(volume_lease_take(t, name_of(0), &l), -EAGAIN); /* half of what is free now is not one more */
+	assert_true(count().refused >= 2);
 }
 
 /* The Nth allocation of a call fails. */
@@ -314,7 +342,7 @@ static void no_marker(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(begin_and_end), TEST(late_end), TEST(others), TEST(lapses), TEST(restarts), TEST(many_of_one), TEST(shares),
+		TEST(begin_and_end), TEST(counters), TEST(late_end), TEST(others), TEST(lapses), TEST(restarts), TEST(many_of_one), TEST(shares),
 		TEST(no_memory), TEST(no_marker),
 	};
 

@@ -70,6 +70,8 @@ int volume_reserve(const struct fh_obj *o, const struct volume_range *r, uint64_
 	pthread_mutex_unlock(volume_file_lock(&f));
 	if (!err)
 		err = vfs_sync_fd(o, fd);
+	if (!err)
+		atomic_fetch_add(&f.m->dir->ranges, 1);
 	if (fd >= 0)
 		close(fd);
 	return err;
