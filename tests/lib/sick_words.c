@@ -49,8 +49,8 @@ void sick_words_lines(const struct image *i, const char *const *lines, size_t n)
 	free(text);
 }
 
-/* Offset of the arguments of the @nth call of @proc, and its XID */
-static size_t find_call(const struct image *i, uint32_t prog, uint32_t proc, unsigned nth, uint32_t *ret_xid)
+/* Offset of the program's number in the @nth call of @proc */
+static size_t find_call(const struct image *i, uint32_t prog, uint32_t proc, unsigned nth)
 {
 	uint8_t head[12];
 
@@ -58,12 +58,8 @@ static size_t find_call(const struct image *i, uint32_t prog, uint32_t proc, uns
 	put_be32(head + 4, 1);
 	put_be32(head + 8, proc);
 	for (size_t at = 12; at + 64 < i->len; at++) {
-		const uint8_t *p = i->bytes + at;
-
-		if (memcmp(p, head, sizeof(head)) || nth--)
-			continue;
-		*ret_xid = get_be32(p - 12);
-		return at + 12 + 8 + round_up4(get_be32(p + 16)) + 8; /* an empty verifier */
+		if (!memcmp(i->bytes + at, head, sizeof(head)) && !nth--)
+			return at;
 	}
 	fail_msg("no call of %u", proc);
 	return 0;
@@ -73,10 +69,9 @@ static size_t find_call(const struct image *i, uint32_t prog, uint32_t proc, uns
 static size_t find_reply(const struct image *i, uint32_t prog, uint32_t proc, unsigned nth)
 {
 	uint8_t head[24] = { 0 };
-	uint32_t xid;
-	size_t at = find_call(i, prog, proc, nth, &xid);
+	size_t at = find_call(i, prog, proc, nth);
 
-	put_be32(head, xid);
+	memcpy(head, i->bytes + at - 12, 4); /* XID */
 	put_be32(head + 4, 1);
 	for (; at + sizeof(head) < i->len; at++) {
 		if (!memcmp(i->bytes + at, head, sizeof(head)))
@@ -86,7 +81,22 @@ static size_t find_reply(const struct image *i, uint32_t prog, uint32_t proc, un
 	return 0;
 }
 
-/* Expects that every BROKEN line begins with @rule or @also, and at least one with @rule. */
+static size_t find_word(const struct image *i, uint32_t prog, const struct sick_word *s)
+{
+	size_t at;
+
+	if (s->place == SICK_RESULTS)
+		return find_reply(i, prog, s->proc, s->nth) + s->at;
+	at = find_call(i, prog, s->proc, s->nth) + 8;
+	if (s->place == SICK_PROC)
+		return at;
+	at += 4 + 8 + round_up4(get_be32(i->bytes + at + 8)) + 8; /* credential, and an empty verifier */
+	if (s->place == SICK_BEHIND_FH)
+		at += 4 + round_up4(get_be32(i->bytes + at));
+	return at + s->at;
+}
+
+/* Expects that every BROKEN line begins with @rule or @also ("": any), and at least one with @rule. */
 static bool found(const char *text, const char *rule, const char *also)
 {
 	static const char word[] = "BROKEN ";
@@ -108,17 +118,13 @@ static bool is_found(const struct image *of, uint32_t prog, const struct sick_wo
 {
 	static const struct dump_options check = { .check = true };
 	struct image i = { malloc(of->len), of->len };
-	uint32_t xid;
-	size_t at = s->place == SICK_RESULTS ? find_reply(of, prog, s->proc, s->nth) : find_call(of, prog, s->proc, s->nth, &xid);
 	char *text;
 	bool is;
 	int rc;
 
 	assert_non_null(i.bytes);
 	memcpy(i.bytes, of->bytes, of->len);
-	if (s->place == SICK_BEHIND_FH)
-		at += 4 + round_up4(get_be32(i.bytes + at));
-	put_be32(i.bytes + at + s->at, s->value);
+	put_be32(i.bytes + find_word(of, prog, s), s->value);
 	text = image_dump(&i, &check, &rc, NULL);
 	assert_int_equal(rc, 0);
 	is = found(text, s->rule, s->also);

@@ -13,16 +13,16 @@
 
 #include "tests/lib/dump_session.h"
 
-/* A word that is changed is at an offset from the arguments, from the end of the file handle with which these begin, or from
- * the status. */
-enum sick_place { SICK_ARGS, SICK_BEHIND_FH, SICK_RESULTS };
+/* A word that is changed is the number of the procedure, or is at an offset from the arguments, from the end of the file
+ * handle with which these begin, or from the status. */
+enum sick_place { SICK_PROC, SICK_ARGS, SICK_BEHIND_FH, SICK_RESULTS };
 
 struct sick_word {
-	const char *rule, *also; /* what is reported then: the first one, and nothing beside both */
+	const char *rule, *also; /* what is reported then: the first one, and nothing beside both; also "": anything */
 	uint32_t proc;
 	unsigned nth;            /* call of @proc, from 0 */
 	enum sick_place place;
-	int at;
+	unsigned at;
 	uint32_t value;
 };
 
