@@ -402,6 +402,23 @@ static int give(int err, struct fh_obj *o, struct fh_obj *ret)
 	return err;
 }
 
+/* Finds the file that @body identifies in o->exp. */
+static int open_body(struct fh_set *s, const uint8_t *body, uint32_t len, struct fh_obj *o)
+{
+	int err;
+
+	if (o->exp->fh_kind == FH_KERNEL) {
+		err = open_kernel(o->exp, body, len, o);
+		if (!err)
+			err = stat_fd(o->fd, &o->stx);
+		if (!err && !o->stx.stx_nlink)
+			err = -ESTALE; /* removed, but still open in some process */
+		return err;
+	}
+	forget_removed(s);
+	return open_map(s, o->exp, body, len, o);
+}
+
 int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret)
 {
 	struct fh_obj o = { .fd = -1 };
@@ -412,19 +429,27 @@ int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret
 	err = unseal(s, data, len, &o.exp, &body, &body_len);
 	if (err)
 		return err;
-	if (o.exp->fh_kind == FH_KERNEL) {
-		err = open_kernel(o.exp, body, body_len, &o);
-		if (!err)
-			err = stat_fd(o.fd, &o.stx);
-		if (!err && !o.stx.stx_nlink)
-			err = -ESTALE; /* removed, but still open in some process */
-	} else {
-		forget_removed(s);
-		err = open_map(s, o.exp, body, body_len, &o);
-	}
+	err = open_body(s, body, body_len, &o);
 	if (!err && S_ISDIR(o.stx.stx_mode))
 		err = fh_inside(s->proc_fd, o.exp, o.fd, o.fd, NULL);
 	return give(err, &o, ret);
+}
+
+void fh_strip(const struct fh *h, struct fh *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->len = 1 + h->data[2];
+	ret->data[0] = h->data[1];
+	memcpy(ret->data + 1, h->data + FH_HEAD_BYTES, h->data[2]);
+}
+
+int fh_open_stripped(struct fh_set *s, uint32_t id, const struct fh *h, struct fh_obj *ret)
+{
+	struct fh_obj o = { .exp = export_find_id(s->exports, id), .fd = -1 };
+
+	if (!o.exp || !h->len || h->len > FH_MAX || h->data[0] != o.exp->fh_kind)
+		return -ESTALE;
+	return give(open_body(s, h->data + 1, h->len - 1, &o), &o, ret);
 }
 
 int fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj *ret)

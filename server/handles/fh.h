@@ -85,6 +85,20 @@ int must_check fh_export(struct fh_set *s, const void *data, uint32_t len, struc
  */
 int must_check fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret);
 
+/** fh_strip - what a handle says of its file alone: it outlives the keys, and the name of the export
+ * @h: a handle that fh_export() accepts
+ */
+void fh_strip(const struct fh *h, struct fh *ret);
+
+/** fh_open_stripped - finds the file of what fh_strip() returned
+ * It has no signature. With FH_KERNEL it finds any file of the file system, so the caller has to check that it is one of the
+ * export.
+ * @id: of the export
+ *
+ * Return: as fh_open().
+ */
+int must_check fh_open_stripped(struct fh_set *s, uint32_t id, const struct fh *h, struct fh_obj *ret);
+
 /** fh_open_root - opens the root of an export */
 int must_check fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj *ret);
 

@@ -277,8 +277,8 @@ int must_check nfs_find_groups(struct req *r);
  * Return: 0; the caller closes @ret with fh_close(); -ENXIO: it is no file; -errno */
 int must_check nfs_open_file(struct req *r, struct fh_obj *ret);
 
-/** nfs_fh - the first handle of the arguments */
-struct fh nfs_fh(const struct req *r);
+/** nfs_fh_stripped - fh_strip() of the first handle of the arguments */
+struct fh nfs_fh_stripped(const struct req *r);
 
 /** nfs_hold_exports - lets the exports in force apply to @r until it ends */
 void nfs_hold_exports(struct req *r);

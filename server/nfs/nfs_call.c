@@ -7,7 +7,7 @@
  *            to its export, whose rules are checked for every request. The supplementary groups of the caller may
  *            have to be looked up; then the request waits.
  * Memory:    Part of the request.
- * Threads:   The reactor's; nfs_open_file() and nfs_fh() any.
+ * Threads:   The reactor's; nfs_open_file() and nfs_fh_stripped() any.
  * Errors:    -EBADF: not a handle; -ESTALE: of no export; -EACCES: the export does not admit the client; -EROFS.
  */
 #include <assert.h>
@@ -102,12 +102,13 @@ int nfs_open_file(struct req *r, struct fh_obj *ret)
 	return err;
 }
 
-struct fh nfs_fh(const struct req *r)
+struct fh nfs_fh_stripped(const struct req *r)
 {
 	const nfs_fh3 *fh = &nfs_call(r)->args.fh;
-	struct fh ret = { .len = fh->data.data_len };
+	struct fh whole = { .len = fh->data.data_len }, ret;
 
-	memcpy(ret.data, fh->data.data_val, ret.len);
+	memcpy(whole.data, fh->data.data_val, whole.len);
+	fh_strip(&whole, &ret);
 	return ret;
 }
 

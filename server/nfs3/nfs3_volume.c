@@ -255,7 +255,7 @@ static int check_rights(const struct req *r, const struct fh_obj *o, uint32_t ri
 static struct volume_lessee lessee_of(const struct req *r, const volume_lease *lease)
 {
 	return (struct volume_lessee){ .instance = lease->instance, .number = lease->number, .client = r->conn->client->id,
-				       .fh = nfs_fh(r) };
+				       .fh = nfs_fh_stripped(r) };
 }
 
 static uint32_t lease_ms(void)

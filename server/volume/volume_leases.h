@@ -6,9 +6,9 @@
  * A client that writes has a lease of the file's object. It ends with the client's last report. If it lapses instead, the
  * client may be gone: the object is due, and the thread of pending work asks the stripe servers for the size.
  *
- * As long as an object has leases, or is due, there is a marker: a symbolic link writers/OBJECT whose text is the file
- * handle in hexadecimal digits: 56 of them for a file of ext4, which keeps up to 59 bytes in the inode. Making and removing
- * a longer one takes thirty times as long. It is not synced: it outlives the manager, and of a power cut all but the last seconds. A
+ * As long as an object has leases, or is due, there is a marker: a symbolic link writers/OBJECT whose text is what
+ * fh_strip() leaves of the file handle, in hexadecimal digits: 26 of them for a file of ext4, which keeps up to 59 bytes in the
+ * inode. Making and removing a longer one takes thirty times as long. It is not synced: it outlives the manager, and of a power cut all but the last seconds. A
  * manager that starts takes each marker for a lease of an unknown client.
  *
  * Any thread. The caller has the lock of the inode where a function says so, so that table and markers change together.
@@ -33,7 +33,7 @@ struct volume_leases;
 struct volume_lessee {
 	uint64_t instance, number;	 /* of struct volume_lease; instance 0: it wants no lease */
 	struct rpcrdma_client_id client; /* whose share is used */
-	struct fh fh;			 /* of the file */
+	struct fh fh;			 /* of the file: fh_strip() */
 };
 
 /* An object whose stripe servers are to be asked. */

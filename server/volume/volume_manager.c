@@ -332,7 +332,7 @@ void volume_managers_use(const struct export_table *t, struct fh_set *fhs)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		if (t->v[i].manager)
-			volume_pending_use(t->v[i].manager->dir->pending, t->v[i].manager, fhs);
+			volume_pending_use(t->v[i].manager->dir->pending, t->v[i].manager, fhs, t->v[i].id);
 	}
 }
 

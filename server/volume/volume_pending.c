@@ -52,8 +52,9 @@ struct volume_pending {
 	const struct volume_manager *room_of; /* the thread's: whose servers it has asked for free bytes; only compared */
 	uint64_t room_at; /* when it asks again */
 	pthread_t thread;
-	pthread_mutex_t open_lock; /* before the next: over the use of @fhs, and a change of @manager */
+	pthread_mutex_t open_lock; /* before the next: over the use of the next two, and a change of @manager */
 	struct fh_set *fhs;	   /* NULL: no manager */
+	uint32_t export_id;
 	pthread_mutex_t lock;
 	pthread_cond_t woken, served; /* of the thread; of callers */
 	/* under the lock: */
@@ -172,14 +173,15 @@ static int ask_size(struct volume_pending *p, const struct volume_file *f)
 	return err;
 }
 
-/* Return: 0; the caller closes @ret->fd; -ESTALE, -EBADF: the file is gone; -errno */
+/* The handle has no signature, but what is done then depends on a layout that is signed for the file.
+ * Return: 0; the caller closes @ret->fd; -ESTALE, -EBADF: the file is gone; -errno */
 static int open_due(struct volume_pending *p, struct volume_manager *m, const struct volume_due *due, struct volume_file *ret)
 {
 	struct fh_obj o = { .fd = -1 };
 	int err;
 
 	pthread_mutex_lock(&p->open_lock);
-	err = p->fhs ? fh_open(p->fhs, due->fh.data, due->fh.len, &o) : -EAGAIN;
+	err = p->fhs ? fh_open_stripped(p->fhs, p->export_id, &due->fh, &o) : -EAGAIN;
 	if (!err && (!o.exp->manager || o.exp->manager->dir != p->dir || !S_ISREG(o.stx.stx_mode))) {
 		fh_close(&o);
 		err = -ESTALE;
@@ -486,10 +488,11 @@ static void set_manager(struct volume_pending *p, struct volume_manager *m, stru
 	volume_manager_put(old);
 }
 
-void volume_pending_use(struct volume_pending *p, struct volume_manager *m, struct fh_set *fhs)
+void volume_pending_use(struct volume_pending *p, struct volume_manager *m, struct fh_set *fhs, uint32_t id)
 {
 	atomic_fetch_add(&m->refs, 1);
 	pthread_mutex_lock(&p->open_lock);
+	p->export_id = id;
 	set_manager(p, m, fhs);
 	pthread_mutex_unlock(&p->open_lock);
 }

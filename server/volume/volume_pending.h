@@ -58,8 +58,9 @@ int must_check volume_pending_create(struct volume_dir *d, struct volume_pending
 void volume_pending_destroy(struct volume_pending *p);
 
 /** volume_pending_use - from now on work is done by @m: its map and keys; wakes the thread
+ * @id: of its export
  * @fhs: the handles of its exports, until volume_pending_leave() or another volume_pending_use() */
-void volume_pending_use(struct volume_pending *p, struct volume_manager *m, struct fh_set *fhs);
+void volume_pending_use(struct volume_pending *p, struct volume_manager *m, struct fh_set *fhs, uint32_t id);
 
 /** volume_pending_leave - @m is about to go; the thread may open a file meanwhile, for which this waits */
 void volume_pending_leave(struct volume_pending *p, const struct volume_manager *m);

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "conf.h"
 #include "leat.h"
 #include "leat_admin.h"
 #include "leat_volume.h"
@@ -215,6 +216,31 @@ static void manager_restarts(void **state)
 	volume_rig_start_manager();
 	wait_for_size("cf", BYTES);
 	wait_for_markers();
+}
+
+static void use_another_state(struct conf *conf)
+{
+	free(conf->state_dir);
+	conf->state_dir = strdup(tmp_dir_path(&volume_rig.dir, "another"));
+}
+
+/* Leases outlive the state directory, with its keys for file handles. */
+static void another_state(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip(); /* handles of an ordinary user are in the state directory */
+	tmp_dir_mkdir(&volume_rig.dir, "another");
+	write_and_go("sf", BYTES, 0);
+	volume_rig_end_manager();
+	volume_times.lease_ns = SHORT_NS;
+	volume_rig_tune = use_another_state;
+	volume_rig_start_manager();
+	wait_for_size("sf", BYTES);
+	wait_for_markers();
+	volume_rig_end_manager();
+	volume_rig_tune = NULL;
+	volume_rig_start_manager();
 }
 
 /* Another one that writes and reports does not hide it. */
@@ -450,7 +476,7 @@ static void counters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(writer_vanishes), TEST(server_is_away), LONG(manager_restarts), TEST(one_of_two_vanishes),
+		TEST(writer_vanishes), TEST(server_is_away), LONG(manager_restarts), LONG(another_state), TEST(one_of_two_vanishes),
 		LONG(last_report),     TEST(idle_writer),    TEST(writes_go_on),     TEST(cut_or_removed),
 		TEST(times),	       TEST(counters),
 		LONG(cut_above_the_size), /* last, since its lease does not lapse */

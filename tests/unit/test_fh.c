@@ -395,10 +395,49 @@ static void forgets_removed(void **state)
 	assert_int_equal(names, 1);
 }
 
+/* What is left without export and signature finds the file by other keys, too. */
+static void stripped(void **state)
+{
+	struct ctx *c = need(state);
+	struct siphash_key key;
+	struct fh fh, id, bad;
+	struct fh_obj o;
+	struct fh_set *s;
+
+	tmp_dir_write(&c->dir, "exp/f", "x");
+	fh = handle(c, &c->root, "f");
+	fh_strip(&fh, &id);
+	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id, &id, &o), 0);
+	assert_true(o.stx.stx_ino == ino_of(in_exp(c, "f")) && o.exp == &c->t.v[0]);
+	fh_close(&o);
+	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id + 1, &id, &o), -ESTALE);
+	bad = id;
+	bad.data[0] = FH_KERNEL + FH_MAP - bad.data[0];
+	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id, &bad, &o), -ESTALE);
+	bad = id;
+	bad.len = FH_MAX + 1;
+	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id, &bad, &o), -ESTALE);
+	for (bad.len = 0; bad.len < id.len; bad.len++)
+		assert_int_not_equal(fh_open_stripped(c->s, c->t.v[0].id, &bad, &o), 0);
+	assert_int_equal(siphash_key_random(&key), 0);
+	assert_int_equal(fh_set_create(&c->t, &(struct fh_keys){ .v = { key }, .n = 1 }, c->kind, NULL, NULL, &s), 0);
+	assert_int_equal(fh_open(s, fh.data, fh.len, &o), -ESTALE);
+	if (c->kind == FH_KERNEL) {
+		assert_int_equal(fh_open_stripped(s, c->t.v[0].id, &id, &o), 0);
+		fh_close(&o);
+	} else {
+		assert_int_equal(fh_open_stripped(s, c->t.v[0].id, &id, &o), -ESTALE); /* it is in the map of the other set */
+	}
+	fh_set_destroy(s);
+	assert_int_equal(unlink(in_exp(c, "f")), 0);
+	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id, &id, &o), -ESTALE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BOTH(finds),
+		BOTH(stripped),
 		BOTH(forged),
 		BOTH(stale),
 		BOTH(renamed),
