@@ -104,7 +104,7 @@ LDFLAGS_test_server_status := -Wl,--wrap=mkdirat,--wrap=fsync,--wrap=statx
 LDFLAGS_test_server_atime := -Wl,--wrap=pread,--wrap=fs_limits_find
 LDFLAGS_test_server_files := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=close,--wrap=nfs3_getattr,--wrap=nfs3_io_read_begin
 LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=stat,--wrap=fstatfs,--wrap=name_to_handle_at,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=openat,--wrap=close,--wrap=mmap,--wrap=nfs3_lookup
-LDFLAGS_test_leat_stripes_lost := -Wl,--wrap=file_layout_decode,--wrap=stripe_now,--wrap=pwritev2,--wrap=fs_limits_find
+LDFLAGS_test_leat_stripes_lost := -Wl,--wrap=file_layout_decode,--wrap=fsync,--wrap=stripe_now,--wrap=pwritev2,--wrap=fs_limits_find
 LDFLAGS_test_leat_stripes_lies := -Wl,--wrap=xdr_VOLLAYOUTres,--wrap=xdr_VOLMAPres,--wrap=xdr_VOLREPORTres,--wrap=xdr_VOLRESERVEres,--wrap=xdr_STRIPEREADres,--wrap=xdr_STRIPECHANGEres
 LDFLAGS_test_stripe_withheld := -Wl,$(HELD_WRITES),--wrap=stripe_lane_enter
 LDFLAGS_test_stripe_server := -Wl,--wrap=pwritev2,--wrap=fs_limits_find,--wrap=fsync,--wrap=fdatasync,--wrap=stripe_now

@@ -4,8 +4,10 @@
  * striped_sync.c - files of a striped volume: their unstable writes, commits and reports
  *
  * Operation:  lt_striped_commit(): LAYOUT, if the handles are not good any more -> COMMIT of each stripe with unstable
- *             writes, all at once -> REPORT to the manager. Each stripe has write verifiers of its own (split/verfs.h).
+ *             writes, and REPORT to the manager, all at once. Each stripe has write verifiers of its own (split/verfs.h).
  *             The promise is that of other files (file.c): after a loss, EIO until the file is closed.
+ *             The size may be stable before the data is: if a stripe server crashes in between, the file has zeroes there,
+ *             and fsync fails. Reports by the timer are not behind commits either.
  *
  *             If servers refuse handles, there is another round with a new layout: once, or more often if the epoch rises. A COMMIT that ends without reply
  *             says nothing about a loss: the next one tells.
@@ -41,9 +43,10 @@ struct lt_stripe_sync {
 	lt_op_step next;
 	unsigned tries;        /* rounds after the first one: lt_striped_may_retry() */
 	uint64_t epoch, old;   /* of this round; of the last one that was refused */
-	bool refused;          /* a server refused a handle */
+	bool refused;          /* a server, or the manager, refused a handle */
+	bool is_reporting;     /* op->call is in flight */
 	int err;
-	unsigned flying;
+	unsigned flying;       /* of all calls, and 1 while they are sent */
 	unsigned n;
 	struct commit *commits;
 };
@@ -129,8 +132,30 @@ static void finish(struct lt_stripe_sync *sync, int err)
 }
 
 static void start_round(struct lt_op *op, int err);
-
 static void send_layout(struct lt_stripe_sync *sync);
+
+static bool may_retry(struct lt_stripe_sync *sync)
+{
+	return sync->refused || lt_striped_may_retry(&sync->tries, &sync->old, sync->epoch);
+}
+
+/* A call of a round has ended. The last one ends the round. */
+static void end_call(struct lt_stripe_sync *sync)
+{
+	if (--sync->flying)
+		return;
+	sync->op->stop_others = NULL;
+	if (sync->err || sync->op->task.cancelled) {
+		finish(sync, sync->err ? sync->err : -ECANCELED);
+	} else if (sync->refused) {
+		sync->refused = false;
+		send_layout(sync);
+	} else {
+		finish(sync, 0);
+	}
+}
+
+/* ---- the report ---- */
 
 static void reported(struct lt_op *op, int err)
 {
@@ -138,14 +163,15 @@ static void reported(struct lt_op *op, int err)
 	struct lt_stripe_sync *sync = op->sync;
 	bool is_old = err && op->call.status == VOLUME_ERR_OLDEPOCH;
 
+	sync->is_reporting = false;
 	if (!err)
 		lt_striped_reported(s, op->seq, &op->res.volume_report.VOLREPORTres_u.resok, op->call.sent_ns);
+	else if (is_old && may_retry(sync))
+		sync->refused = true;
+	else if (!sync->err)
+		sync->err = err;
 	lt_op_free_results(op);
-	if (is_old && lt_striped_may_retry(&sync->tries, &sync->old, sync->epoch)) {
-		send_layout(sync);
-		return;
-	}
-	finish(sync, err);
+	end_call(sync);
 }
 
 static void send_report(struct lt_stripe_sync *sync)
@@ -154,31 +180,16 @@ static void send_report(struct lt_stripe_sync *sync)
 	const struct leat_file *f = op->task.file;
 	struct lt_striped *s = f->striped;
 
-	if (!lt_striped_owes(s)) {
-		finish(sync, 0);
+	if (!lt_striped_owes(s))
 		return;
-	}
 	op->seq = s->wrote;
 	op->args.volume_report = lt_striped_report(s, f->is_closing && s->writers == 1);
+	sync->flying++;
+	sync->is_reporting = true;
 	lt_op_call_volume(op, VOLUMEPROC_REPORT, reported);
 }
 
 /* ---- commits ---- */
-
-static void end_round(struct lt_stripe_sync *sync)
-{
-	sync->op->stop_others = NULL;
-	if (sync->err || sync->op->task.cancelled) {
-		finish(sync, sync->err ? sync->err : -ECANCELED);
-		return;
-	}
-	if (sync->refused) {
-		sync->refused = false;
-		send_layout(sync);
-		return;
-	}
-	send_report(sync);
-}
 
 static void take_commit(struct commit *c, int err)
 {
@@ -194,8 +205,7 @@ static void take_commit(struct commit *c, int err)
 			f->lost = true;
 		return;
 	}
-	if (lt_striped_needs_layout(c->call.status) &&
-	    (sync->refused || lt_striped_may_retry(&sync->tries, &sync->old, sync->epoch))) {
+	if (lt_striped_needs_layout(c->call.status) && may_retry(sync)) {
 		sync->refused = true;
 		return;
 	}
@@ -217,25 +227,23 @@ static void commit_done(struct rpcrdma_call *rpc, int err)
 		return;
 	c = container_of(call, struct commit, call);
 	sync = c->of;
-	c->of->flying--;
 	take_commit(c, err);
 	c->of = NULL; /* has ended */
-	if (!sync->flying)
-		end_round(sync);
+	end_call(sync);
 }
 
-static void stop_commits(struct lt_op *op)
+static void stop_calls(struct lt_op *op)
 {
 	struct lt_stripe_sync *sync = op->sync;
-	unsigned n = sync->n;
 
-	/* the end of the last one frees them */
-	for (unsigned i = 0, left = sync->flying; i < n && left; i++) {
-		if (!sync->commits[i].of)
-			continue;
-		left--;
-		lt_call_cancel(&sync->commits[i].call);
+	sync->flying++; /* the end of the last one frees them */
+	for (unsigned i = 0; i < sync->n; i++) {
+		if (sync->commits[i].of)
+			lt_call_cancel(&sync->commits[i].call);
 	}
+	if (sync->is_reporting)
+		lt_call_cancel(&op->call);
+	end_call(sync);
 }
 
 /* Return: false: there is no server for the stripe */
@@ -261,7 +269,7 @@ static bool send_commit(struct lt_stripe_sync *sync, struct commit *c)
 	return true;
 }
 
-static void send_commits(struct lt_stripe_sync *sync)
+static void send_round(struct lt_stripe_sync *sync)
 {
 	struct leat_file *f = sync->op->task.file;
 	uint32_t width = f->striped->layout.width;
@@ -274,7 +282,8 @@ static void send_commits(struct lt_stripe_sync *sync)
 		finish(sync, -ENOMEM);
 		return;
 	}
-	sync->op->stop_others = stop_commits;
+	sync->op->stop_others = stop_calls;
+	sync->flying = 1;
 	for (uint32_t i = 0; i < width; i++) {
 		struct commit *c = &sync->commits[sync->n];
 
@@ -285,8 +294,9 @@ static void send_commits(struct lt_stripe_sync *sync)
 		if (!send_commit(sync, c))
 			break;
 	}
-	if (!sync->flying)
-		end_round(sync);
+	if (!sync->err)
+		send_report(sync);
+	end_call(sync);
 }
 
 /* ---- the layout ---- */
@@ -318,7 +328,7 @@ static void start_round(struct lt_op *op, int err)
 	if (err)
 		finish(op->sync, err);
 	else
-		send_commits(op->sync);
+		send_round(op->sync);
 }
 
 void lt_striped_commit(struct lt_op *op, lt_op_step next)
@@ -345,5 +355,5 @@ void lt_striped_commit(struct lt_op *op, lt_op_step next)
 	if (lt_striped_is_dirty(f) && !lt_striped_handles(f->striped, true, lt_handle_now(f->m)))
 		send_layout(sync);
 	else
-		send_commits(sync);
+		send_round(sync);
 }

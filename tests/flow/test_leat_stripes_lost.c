@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,9 +18,11 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "file_layout.h"
@@ -108,6 +111,45 @@ void __wrap_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 {
 	__real_fs_limits_find(dir_fd, may_write, ret);
 	ret->in_memory = false;
+}
+
+/* ---- the stripe servers: a COMMIT that waits for the last report ---- */
+
+static char marker[300];         /* of the lease, which the last report ends */
+static atomic_bool waits_for_report;
+static atomic_bool has_come;
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+static bool has_marker(void)
+{
+	struct stat st;
+
+	return !lstat(marker, &st);
+}
+
+static bool is_of_object(int fd)
+{
+	char link[32], path[300];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n < 0 ? 0 : n] = '\0';
+	return strstr(path, "/objects/");
+}
+
+int __wrap_fsync(int fd)
+{
+	uint64_t until = clock_now_ns() + 10 * NS_PER_S;
+
+	if (is_of_object(fd) && atomic_exchange(&waits_for_report, false)) {
+		while (has_marker() && clock_now_ns() < until)
+			(void)poll(NULL, 0, 1);
+		atomic_store(&has_come, !has_marker());
+	}
+	return __real_fsync(fd);
 }
 
 /* ---- files ---- */
@@ -212,6 +254,22 @@ static void other_servers_do_not(void **state)
 	assert_int_equal(write_unit(f, 1), UNIT);
 	assert_int_equal(leat_fsync(f), 0);
 	assert_int_equal(leat_close(f), 0);
+}
+
+/* Close waits for the slower one of COMMIT and REPORT, not for both in turn. */
+static void report_beside_commit(void **state)
+{
+	struct leat_file *f = make_file("beside");
+	int n = snprintf(marker, sizeof(marker), "%s/", tmp_dir_path(&volume_rig.dir, "m/writers"));
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(made.object); i++)
+		n += snprintf(marker + n, sizeof(marker) - (size_t)n, "%02x", (uint8_t)made.object[i]);
+	assert_int_equal(write_unit(f, 0), UNIT);
+	assert_true(has_marker());
+	atomic_store(&waits_for_report, true);
+	assert_int_equal(leat_close(f), 0);
+	assert_true(atomic_load(&has_come));
 }
 
 /* ---- away ---- */
@@ -658,7 +716,8 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(restart_loses), cmocka_unit_test(other_servers_do_not), cmocka_unit_test(away),
+		cmocka_unit_test(restart_loses), cmocka_unit_test(other_servers_do_not), cmocka_unit_test(report_beside_commit),
+		cmocka_unit_test(away),
 		cmocka_unit_test(away_at_fsync), cmocka_unit_test(away_from_the_first), cmocka_unit_test(late_write),
 		cmocka_unit_test(expired),	 cmocka_unit_test(fenced),		    cmocka_unit_test(fenced_again),
 		cmocka_unit_test(report_of_older_handles),
