@@ -113,7 +113,10 @@ LDFLAGS_test_stripe_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nfs_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nomem := -Wl,$(NOMEM),--wrap=server_start,--wrap=server_reload
 LDFLAGS_test_volume_nfs := -Wl,--wrap=pwritev2,--wrap=ftruncate,--wrap=fsync,--wrap=fdatasync,--wrap=fs_limits_find,--wrap=volume_wrote,--wrap=volume_layout_of,--wrap=reactor_stop
-LDFLAGS_test_volume_manager := -Wl,--wrap=fsync,--wrap=setxattr,--wrap=ftruncate,--wrap=fs_limits_find,--wrap=name_to_handle_at
+MANAGER_WRAPS := --wrap=fsync,--wrap=setxattr,--wrap=ftruncate,--wrap=fs_limits_find,--wrap=name_to_handle_at
+LDFLAGS_test_volume_manager := -Wl,$(MANAGER_WRAPS)
+LDFLAGS_test_volume_reports := -Wl,$(MANAGER_WRAPS)
+LDFLAGS_test_volume_defaults := -Wl,$(MANAGER_WRAPS)
 LDFLAGS_test_volume_cuts := -Wl,--wrap=vfs_lookup
 VOLUME_WATCH := --wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat
 LDFLAGS_test_volume_leases := -Wl,$(VOLUME_WATCH)
