@@ -440,7 +440,7 @@ static void sockets_of_others(void **state)
 /* A commit that waits for a server is cancelled, and may be made again. */
 static void fsync_is_cancelled(void **state)
 {
-	struct leat *other = volume_rig_mount(NULL);
+	struct leat *other = volume_rig_mount("stripe_timeo=10s");
 	struct leat_file *f = make_file("stop"), *h = open_file(other, "stop", O_RDWR);
 	unsigned gone = server_of(1);
 	int64_t result = INT64_MIN;
