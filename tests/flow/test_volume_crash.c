@@ -33,6 +33,8 @@
 #include "crash_points.h"
 #include "leat.h"
 #include "leat_flow.h"
+#include "nfs_peer.h"
+#include "server.h"
 #include "volume_fsck.h"
 #include "volume_pending.h"
 #include "volume_rig.h"
@@ -43,6 +45,7 @@ LOG_DEFINE("test_volume_crash");
 #define HALF 60000u /* in the first unit: what is behind makes an object */
 #define RECORD (BYTES - HALF)
 #define CUT 100000u
+#define OVER_TCP "replies are counted on their way to sockets"
 #define ROOM (BYTES + 2 * RECORD)
 
 enum { PARTY_CLIENT = 1, PARTY_MANAGER, PARTY_SERVER /* the first one */ };
@@ -132,6 +135,59 @@ static int act_append(struct leat *on)
 	err = first(err, leat_write(f, data + HALF, RECORD));
 	err = first(err, leat_fsync(f));
 	return first(err, leat_close(f));
+}
+
+static struct nfs_peer peer;
+static struct nfs_fh nfs_file;
+
+static int commit(writeverf3 *ret)
+{
+	COMMIT3args a = { .file = nfs_peer_fh(&nfs_file) };
+	COMMIT3res res = { 0 };
+	int err = nfs_peer_rpc(&peer, NFS_PROGRAM, NFS_V3, NFSPROC3_COMMIT, (xdrproc_t)xdr_COMMIT3args, &a,
+			       (xdrproc_t)xdr_COMMIT3res, &res, NULL, 0);
+
+	if (err || res.status)
+		return err ? err : -EIO;
+	memcpy(ret, res.COMMIT3res_u.resok.verf, sizeof(*ret));
+	return 0;
+}
+
+/* Extends the file through the manager, and writes again what may be lost, as NFS clients do. */
+static int act_nfs(struct leat *on)
+{
+	writeverf3 verf;
+	WRITE3resok ok;
+	int err = 0;
+
+	(void)on;
+	do {
+		if (nfs_peer_write(&peer, &nfs_file, HALF, data + HALF, RECORD, UNSTABLE, &ok))
+			return -EIO;
+		err = commit(&verf);
+	} while (!err && memcmp(verf, ok.verf, sizeof(verf)) != 0);
+	return err;
+}
+
+static void connect_nfs(void)
+{
+	peer.cred.uid = geteuid();
+	peer.cred.gid = getegid();
+	strcpy(peer.cred.machine, "peer");
+	peer.tcp = *server_listener(volume_rig.manager, 0);
+	assert_int_equal(rpcrdma_domain_create(NULL, &peer.domain), 0);
+	assert_int_equal(rpcrdma_engine_create(peer.domain, NULL, &peer.engine), 0);
+	nfs_peer_connect(&peer, RPCRDMA_TCP, 0);
+	assert_int_equal(nfs_peer_mount(&peer, "/v", &peer.root), MNT3_OK);
+	assert_int_equal(nfs_peer_lookup(&peer, &peer.root, "f", &nfs_file), NFS3_OK);
+}
+
+static void disconnect_nfs(void)
+{
+	nfs_peer_disconnect(&peer);
+	rpcrdma_engine_destroy(peer.engine);
+	rpcrdma_domain_destroy(peer.domain);
+	memset(&peer, 0, sizeof(peer));
 }
 
 static int act_cut(struct leat *on)
@@ -262,7 +318,8 @@ static bool is_replaced(int64_t bytes, bool done)
 struct scene {
 	int (*act)(struct leat *on);
 	bool (*is_right)(int64_t bytes, bool done);
-	bool exists, replaces;
+	uint64_t bytes; /* of the file at first; 0: there is none */
+	bool replaces;
 	unsigned long points[3]; /* at least, of client, manager, stripe servers */
 };
 
@@ -370,12 +427,16 @@ static void check_party(const struct scene *s, unsigned first, unsigned last)
 		int64_t bytes;
 
 		m = volume_rig_mount(NULL);
-		if (s->exists)
-			write_file("f", data, s->act == act_extend || s->act == act_append ? HALF : BYTES);
+		if (s->bytes)
+			write_file("f", data, s->bytes);
 		if (s->replaces)
 			write_file("new", other, HALF);
 		leat_umount(m);
+		if (s->act == act_nfs)
+			connect_nfs();
 		more = stop_at(&a);
+		if (s->act == act_nfs)
+			disconnect_nfs();
 		m = volume_rig_mount(NULL);
 		check_volume();
 		bytes = read_file(m, "f");
@@ -390,7 +451,7 @@ static void check_party(const struct scene *s, unsigned first, unsigned last)
 
 static void check(const struct scene *s)
 {
-	leat_flow_skip_rdma("replies are counted on their way to sockets");
+	leat_flow_skip_rdma(OVER_TCP);
 	check_party(s, PARTY_CLIENT, PARTY_CLIENT);
 	check_party(s, PARTY_MANAGER, PARTY_MANAGER);
 	check_party(s, PARTY_SERVER, PARTY_SERVER + VOLUME_RIG_SERVERS - 1);
@@ -399,37 +460,48 @@ static void check(const struct scene *s)
 static void creates(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_create, is_created, false, false, { 2, 6, 0 } });
+	check(&(struct scene){ act_create, is_created, 0, false, { 2, 6, 0 } });
 }
 
 static void extends(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_extend, is_extended, true, false, { 8, 7, 9 } });
+	check(&(struct scene){ act_extend, is_extended, HALF, false, { 8, 7, 9 } });
 }
 
 static void appends(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_append, is_appended, true, false, { 8, 7, 9 } });
+	check(&(struct scene){ act_append, is_appended, HALF, false, { 8, 7, 9 } });
+}
+
+/* The client is one of NFS, so the manager calls the stripe servers. */
+static void extends_by_nfs(void **state)
+{
+	const struct scene s = { act_nfs, is_extended, HALF, false, { 0, 6, 8 } };
+
+	(void)state;
+	leat_flow_skip_rdma(OVER_TCP);
+	check_party(&s, PARTY_MANAGER, PARTY_MANAGER);
+	check_party(&s, PARTY_SERVER, PARTY_SERVER + VOLUME_RIG_SERVERS - 1);
 }
 
 static void cuts(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_cut, is_cut, true, false, { 3, 14, 12 } });
+	check(&(struct scene){ act_cut, is_cut, BYTES, false, { 3, 14, 12 } });
 }
 
 static void unlinks(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_unlink, is_removed, true, false, { 1, 7, 12 } });
+	check(&(struct scene){ act_unlink, is_removed, BYTES, false, { 1, 7, 12 } });
 }
 
 static void replacements(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_replace, is_replaced, true, true, { 1, 7, 12 } });
+	check(&(struct scene){ act_replace, is_replaced, BYTES, true, { 1, 7, 12 } });
 }
 
 int main(void)
@@ -437,6 +509,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(creates),
 		cmocka_unit_test(extends),
+		cmocka_unit_test(extends_by_nfs),
 		cmocka_unit_test(appends),
 		cmocka_unit_test(cuts),
 		cmocka_unit_test(unlinks),
