@@ -115,6 +115,28 @@ int leat_volume_map_change(const char *file, const struct leat_volume_change *ch
  */
 int leat_volume_map(struct leat *m, struct leat_volume_map **ret);
 
+/* What the manager of a volume knows of a stripe server */
+enum leat_volume_reach { LEAT_VOLUME_UNKNOWN, LEAT_VOLUME_IN_REACH, LEAT_VOLUME_AWAY };
+
+struct leat_volume_seen {
+	size_t size;                /* set by the library */
+	uint32_t server;            /* id in the map */
+	enum leat_volume_reach reach; /* UNKNOWN: it was not asked yet */
+	uint64_t for_ms;            /* since when */
+};
+
+/* Takes what is known of a server; @seen is valid until it returns. Return: 0; another value ends the list */
+typedef int (*leat_volume_seen_fn)(void *ctx, const struct leat_volume_seen *seen);
+
+/** leat_volume_servers - asks the manager of a mount which stripe servers it can reach, in the order of the map
+ * The manager asks them every 5 seconds. New files get no stripes on a server that is away.
+ * @fn: called on this thread
+ *
+ * Return: 0; -EOPNOTSUPP: the export is not a striped volume; -EREMOTEIO: no possible list; -ENOMEM; the error of the call;
+ * what @fn returned.
+ */
+int leat_volume_servers(struct leat *m, leat_volume_seen_fn fn, void *ctx);
+
 /* ---- where a file lies ---------------------------------------------------------------------- */
 
 struct leat_volume_stripe {
@@ -227,8 +249,8 @@ void leat_volume_key_free(struct leat_volume_key *k); /* NULL is fine */
  * @server: the id that the map gives it
  *
  * Return: 0; -EINVAL: no key, or impossible size; -EKEYREJECTED: the server has another key or another id; -ETIME: its clock
- * differs by more than a minute; -ENXIO: it has no stripes of the volume; -EACCES: it does not admit this host; the error
- * of the call.
+ * differs by more than a minute; -ENXIO: it has no stripes of the volume; -EACCES: it does not admit this host; -EREMOTEIO: an
+ * impossible reply; the error of the call.
  */
 int leat_volume_ask(struct leat *m, const struct leat_volume_key *key, uint32_t server, struct leat_volume_info *ret);
 
@@ -399,6 +421,16 @@ int leat_volume_mount(struct leat_session *s, const struct leat_volume_source *s
  * Return: 0; -EINVAL: @m is not of leat_volume_mount(); -EREMOTEIO: of another volume, or impossible; -ENOMEM.
  */
 int leat_volume_use(struct leat *m, const struct leat_volume_map *map, const struct leat_volume_key *key);
+
+/** leat_volume_aio_ask - asks a stripe server of the map, with the key of the mount, as leat_volume_ask() does
+ * The connection is that of the mount's data; it is closed if there is no reply within stripe_timeo. A server that
+ * cannot be connected at once is not tried again.
+ * @ret: valid in the callback, if its result is 0
+ *
+ * The result is that of leat_volume_ask(); -EIO: the map has no such server. Return: 0; -EINVAL: @m is not of
+ * leat_volume_mount(), or impossible size; -ENOMEM.
+ */
+int leat_volume_aio_ask(struct leat *m, uint32_t server, struct leat_volume_info *ret, struct leat_cb cb);
 
 /** leat_volume_reply - replies to a question of source.layout
  * @err: 0; or -errno: operations that need the layout fail with it

@@ -112,12 +112,14 @@ LDFLAGS_test_stripe_crash := -Wl,--wrap=fsetxattr,--wrap=linkat,--wrap=fsync,--w
 LDFLAGS_test_stripe_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nfs_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nomem := -Wl,$(NOMEM),--wrap=server_start,--wrap=server_reload
+LDFLAGS_test_volume_reach_nomem := -Wl,$(NOMEM),--wrap=leat_session_create
 LDFLAGS_test_volume_nfs := -Wl,--wrap=pwritev2,--wrap=ftruncate,--wrap=fsync,--wrap=fdatasync,--wrap=fs_limits_find,--wrap=volume_wrote,--wrap=volume_layout_of,--wrap=reactor_stop
 MANAGER_WRAPS := --wrap=fsync,--wrap=setxattr,--wrap=ftruncate,--wrap=fs_limits_find,--wrap=name_to_handle_at
 LDFLAGS_test_volume_manager := -Wl,$(MANAGER_WRAPS)
 LDFLAGS_test_volume_reports := -Wl,$(MANAGER_WRAPS)
 LDFLAGS_test_volume_defaults := -Wl,$(MANAGER_WRAPS)
-LDFLAGS_test_volume_cuts := -Wl,--wrap=vfs_lookup
+LDFLAGS_test_volume_cuts := -Wl,--wrap=vfs_lookup,--wrap=leat_volume_object_fence,--wrap=volume_pending_run
+LDFLAGS_test_volume_reach := -Wl,--wrap=xdr_STRIPEINFOres
 VOLUME_WATCH := --wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat
 LDFLAGS_test_volume_leases := -Wl,$(VOLUME_WATCH)
 LDFLAGS_test_lease_table := -Wl,$(NOMEM)

@@ -150,10 +150,13 @@ void lt_op_call_prog(struct lt_op *op, lt_op_step next)
 
 	if (!may_call(op, next))
 		return;
+	if (a->server)
+		op->call.server = a->server;
 	op->call.laned = (struct lt_call_laned){ 0 };
 	op->call.rpc = (struct rpcrdma_call){ .args = a->args, .res = a->res };
 	op->call.done = call_done;
-	lt_call_prog(&op->call, a->prog, a->vers, a->proc, a->p, 0);
+	lt_call_prog(&op->call, a->prog, a->vers, a->proc, a->p, a->patience_ms);
+	op->call.is_patient &= !a->impatient; /* it has not ended yet */
 }
 
 void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next)

@@ -67,6 +67,7 @@ union lt_op_args {
 	VOLREPORTargs volume_report;
 	VOLRESERVEargs volume_reserve;
 	VOLCHECKargs volume_check;
+	VOLSERVERSargs volume_servers;
 	VOLSETargs volume_set;
 	VOLCREATEargs volume_create;
 };
@@ -104,6 +105,7 @@ union lt_op_res {
 	VOLREPORTres volume_report;
 	VOLRESERVEres volume_reserve;
 	VOLCHECKres volume_check;
+	VOLSERVERSres volume_servers;
 	VOLSETres volume_set;
 	VOLCREATEres volume_create;
 };
@@ -146,6 +148,9 @@ struct lt_op_asked {
 	const struct lt_proc *p;  /* static */
 	const void *args;
 	void *res;
+	struct lt_server *server; /* NULL: that of the mount */
+	uint32_t patience_ms;     /* as of lt_call_prog() */
+	bool impatient;           /* a failure to connect to @server is the end */
 };
 
 struct lt_op {

@@ -3,7 +3,8 @@
  *
  * volume_command.c - commands to stripe servers, signed with the key of their volume
  *
- * Operation: Each function makes one call to the server of a mount, and waits. The command is valid for a minute. It may be
+ * Operation: Each function makes one call to the server of a mount, and waits; leat_volume_aio_ask() makes one to a stripe server
+ *            of leat_volume_mount(), and does not wait. The command is valid for a minute. It may be
  *            repeated, so that librpcrdma sends it again where it has no reply.
  * Memory:    Arguments and results are the caller's stack. Keys are cleared.
  * Threads:   As functions of leat.h.
@@ -19,6 +20,8 @@
 #include "leat_volume.h"
 #include "handle.h"
 #include "lt_sized.h"
+#include "lt_source.h"
+#include "lt_volume.h"
 #include "op.h"
 #include "stripe_key.h"
 #include "stripe_status.h"
@@ -26,6 +29,7 @@
 #include "volume_key.h"
 
 #define VERB "command to a stripe server"
+#define IMPOSSIBLE "the reply is of another server, or impossible"
 #define COMMAND_S 60u /* a command is valid for as long */
 #define STATUS_BYTES 4u
 #define STAT_BYTES (4 * 8u + 2 * 4u)
@@ -221,11 +225,22 @@ static int64_t skew_of(uint64_t there, uint64_t began, uint64_t ended)
 	return there > ended ? (int64_t)MIN(there - ended, (uint64_t)INT64_MAX) : 0;
 }
 
+/* @began: the call, whose reply has just arrived. Return: 0; -EREMOTEIO: of another server, or impossible */
+static int take_info(const struct command *c, uint32_t server, uint64_t began, struct leat_volume_info *ret)
+{
+	const STRIPEINFOresok *ok = &c->res.info.STRIPEINFOres_u.resok;
+	const struct leat_volume_info info = { .server = ok->server, .term = ok->term, .verf = ok->verf, .bytes = ok->bytes,
+					       .bytes_free = ok->bytes_free, .skew_ms = skew_of(ok->now, began, now_ms()) };
+
+	if (ok->server != server || ok->bytes_free > ok->bytes)
+		return -EREMOTEIO;
+	lt_sized_copy(ret, &info, sizeof(info));
+	return 0;
+}
+
 int leat_volume_ask(struct leat *m, const struct leat_volume_key *key, uint32_t server, struct leat_volume_info *ret)
 {
 	const struct stripe_order o = { .proc = STRIPEPROC_INFO };
-	const STRIPEINFOresok *ok;
-	struct leat_volume_info info;
 	uint64_t began = now_ms();
 	struct command c;
 	int rc = lt_sized_check(ret);
@@ -234,11 +249,78 @@ int leat_volume_ask(struct leat *m, const struct leat_volume_key *key, uint32_t 
 		rc = command(m, key, server, 0, &c, &o);
 	if (rc)
 		return rc;
-	ok = &c.res.info.STRIPEINFOres_u.resok;
-	info = (struct leat_volume_info){ .server = ok->server, .term = ok->term, .verf = ok->verf, .bytes = ok->bytes,
-					  .bytes_free = ok->bytes_free, .skew_ms = skew_of(ok->now, began, now_ms()) };
-	lt_sized_copy(ret, &info, sizeof(info));
-	return 0;
+	rc = take_info(&c, server, began, ret);
+	if (rc)
+		lt_handle_tell(m, NULL, NULL, VERB, rc, IMPOSSIBLE);
+	return rc;
+}
+
+/* INFO of a server of leat_volume_mount(): part of an operation. */
+struct asking {
+	struct command c;
+	uint32_t server;
+	uint64_t began;
+	struct leat_volume_info *ret;
+};
+
+static void end_asking(struct lt_op *op, int err)
+{
+	struct asking *a = op->ret_any;
+
+	if (err == -ETIMEDOUT && op->call.clnt) /* perhaps only the connection is dead */
+		rpcrdma_clnt_reconnect(op->call.clnt, "a question timed out");
+	if (!err) {
+		err = take_info(&a->c, a->server, a->began, a->ret);
+		if (err)
+			lt_task_explain(&op->task, err, NULL, IMPOSSIBLE);
+	}
+	free(a);
+	lt_op_finish(op, err);
+}
+
+static void start_asking(struct lt_op *op, int err)
+{
+	const struct stripe_order o = { .proc = STRIPEPROC_INFO };
+	struct asking *a = op->ret_any;
+	struct leat *m = op->task.m;
+	char why[120];
+
+	err = lt_volume_server(m->volume, a->server, &a->c.asked.server, why, sizeof(why));
+	if (err)
+		lt_task_explain(&op->task, err, NULL, "%s", why);
+	else
+		err = lt_volume_sign(m->source->key, a->server, 0, &o, a->c.args.command);
+	if (err)
+		end_asking(op, err);
+	else
+		lt_op_call_prog(op, end_asking);
+}
+
+int leat_volume_aio_ask(struct leat *m, uint32_t server, struct leat_volume_info *ret, struct leat_cb cb)
+{
+	struct asking *a;
+	struct lt_op *op;
+	int rc;
+
+	if (!m || !m->source || lt_sized_check(ret))
+		return lt_task_refuse(cb, -EINVAL);
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return lt_task_refuse(cb, -ENOMEM);
+	rc = lt_op_create(m, VERB, NULL, NULL, cb, &op);
+	if (rc) {
+		free(a);
+		return rc;
+	}
+	a->server = server;
+	a->began = now_ms();
+	a->ret = ret;
+	a->c.asked = (struct lt_op_asked){ .prog = LEAT_STRIPES, .vers = LEAT_STRIPES_V1, .proc = STRIPEPROC_INFO,
+					   .p = &procs[STRIPEPROC_INFO], .args = &a->c.args, .res = &a->c.res,
+					   .patience_ms = m->url.stripe_timeo_ms, .impatient = true };
+	op->asked = &a->c.asked;
+	op->ret_any = a;
+	return lt_op_submit(op, start_asking);
 }
 
 /* ---- objects --------------------------------------------------------------------------------- */

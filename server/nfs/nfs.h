@@ -125,6 +125,7 @@ union nfs_args {
 	VOLREPORTargs volreport;
 	VOLRESERVEargs volreserve;
 	VOLCHECKargs volcheck;
+	VOLSERVERSargs volservers;
 	VOLSETargs volset;
 	VOLCREATEargs volcreate;
 	dirpath mnt;
@@ -171,6 +172,7 @@ union nfs_res {
 	VOLREPORTres volreport;
 	VOLRESERVEres volreserve;
 	VOLCHECKres volcheck;
+	VOLSERVERSres volservers;
 	VOLSETres volset;
 	VOLCREATEres volcreate;
 	mountres3 mnt;

@@ -389,6 +389,8 @@ static const struct prog_proc procs[] = {
 				.work = nfs3_volume_create },
 	[VOLUMEPROC_CHECK] = { .name = "CHECK", CODEC(CHECK), .scratch_bytes = VOLUME_CHECK_MAX * sizeof(volume_pending_entry),
 			       .work = nfs3_volume_check },
+	[VOLUMEPROC_SERVERS] = { .name = "SERVERS", CODEC(SERVERS), .scratch_bytes = VOLUME_SERVERS_MAX * sizeof(volume_seen),
+				 .work = nfs3_volume_servers },
 };
 
 const struct prog prog_volumes = {

@@ -53,9 +53,10 @@ void nfs3_volume_move_end(const struct fh_obj *dir);
 /** nfs3_volume_fail - sets the results to the status for @err, without further data */
 void nfs3_volume_fail(struct req *r, int err);
 
-/** nfs3_volume_set, nfs3_volume_create, nfs3_volume_check - perform SET, CREATE and CHECK */
+/** nfs3_volume_set, nfs3_volume_create, nfs3_volume_check, nfs3_volume_servers - perform SET, CREATE, CHECK and SERVERS */
 void nfs3_volume_set(struct req *r);
 void nfs3_volume_create(struct req *r);
 void nfs3_volume_check(struct req *r);
+void nfs3_volume_servers(struct req *r);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_volume_admin.c - procedures of volumes (xdr/volumes.x) for their administration: SET, CREATE, CHECK
+ * nfs3_volume_admin.c - procedures of volumes (xdr/volumes.x) for their administration: SET, CREATE, CHECK, SERVERS
  *
  * Operation: SET and CREATE have the rules of SETATTR and CREATE of NFS. CHECK is for holders of the key, with any credentials. It changes nothing.
- * Memory:    Entries of CHECK are in r->scratch.
+ * Memory:    Entries of CHECK and SERVERS are in r->scratch.
  * Threads:   Workers.
  * Errors:    As statuses in the results.
  */
@@ -20,6 +20,7 @@
 #include "volume_defaults.h"
 #include "volume_layout.h"
 #include "volume_manager.h"
+#include "volume_reach.h"
 
 static struct volume_manager *manager_of(const struct req *r)
 {
@@ -138,4 +139,15 @@ void nfs3_volume_check(struct req *r)
 		err = volume_check(m, a->first ? NULL : a->after, r->scratch, &nfs_call(r)->res.volcheck.VOLCHECKres_u.resok);
 	if (err)
 		nfs3_volume_fail(r, err);
+}
+
+/* ---- SERVERS -------------------------------------------------------------------------------- */
+
+void nfs3_volume_servers(struct req *r)
+{
+	VOLSERVERSresok *ok = &nfs_call(r)->res.volservers.VOLSERVERSres_u.resok;
+	const struct volume_manager *m = manager_of(r);
+
+	ok->servers.servers_val = r->scratch;
+	ok->servers.servers_len = volume_reach_list(m->dir->reach, &m->map, ok->servers.servers_val);
 }

@@ -30,6 +30,7 @@
 #include "stripe_key.h"
 #include "volume_leases.h"
 #include "volume_pending.h"
+#include "volume_reach.h"
 
 /* ---- the directory -------------------------------------------------------------------------- */
 
@@ -101,7 +102,9 @@ static void put_dir(struct volume_dir *d)
 {
 	if (!d || atomic_fetch_sub(&d->refs, 1) != 1)
 		return;
+	volume_reach_stop(d->reach); /* it wakes the thread of pending work, which uses what it knows */
 	volume_pending_destroy(d->pending);
+	volume_reach_destroy(d->reach);
 	volume_leases_destroy(d->leases);
 	if (d->writers_fd >= 0)
 		close(d->writers_fd);
@@ -143,6 +146,8 @@ static int open_dir(int root_fd, uint64_t volume, struct volume_dir **ret, char 
 	err = fill_dir(d, root_fd, why, why_bytes);
 	if (!err) {
 		err = volume_leases_create(d->writers_fd, &d->leases);
+		if (!err)
+			err = volume_reach_create(d, &d->reach);
 		if (!err)
 			err = volume_pending_create(d, &d->pending);
 		if (err)
@@ -331,8 +336,12 @@ int volume_managers_open(struct export_table *now, const struct export_table *ol
 void volume_managers_use(const struct export_table *t, struct fh_set *fhs)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		if (t->v[i].manager)
-			volume_pending_use(t->v[i].manager->dir->pending, t->v[i].manager, fhs, t->v[i].id);
+		struct volume_manager *m = t->v[i].manager;
+
+		if (!m)
+			continue;
+		volume_reach_use(m->dir->reach, m);
+		volume_pending_use(m->dir->pending, m, fhs, t->v[i].id);
 	}
 }
 

@@ -30,10 +30,11 @@ struct fh_set;
 struct leat_volume_key;
 struct volume_leases;
 struct volume_pending;
+struct volume_reach;
 
 #define VOLUME_LOCKS 64u
 
-/* The directory of a volume. Counted; its last holder ends the thread of pending work, and unlocks it. */
+/* The directory of a volume. Counted; its last holder ends the threads of pending work and of questions, and unlocks it. */
 struct volume_dir {
 	atomic_uint refs;
 	int fd;		/* locked with flock(): one manager per directory */
@@ -44,6 +45,7 @@ struct volume_dir {
 	atomic_uint turn;      /* counts new files: they begin at different servers */
 	struct volume_leases *leases;
 	struct volume_pending *pending;
+	struct volume_reach *reach;
 	_Atomic uint64_t ranges, length_queries; /* given by RESERVE; of the stripe servers, for the size of a file */
 	_Atomic uint64_t moves_begun, moves_ended; /* of names; from a random number, so that a restart is seen */
 	/* Recursive; by inode: over a look at size, mode, layout or links of a file, and a change of them */
@@ -62,7 +64,6 @@ struct volume_manager {
 	struct volume_map map;
 	uint32_t unit, width; /* of new files */
 	bool start_free;      /* new files begin where bytes are free: */
-	_Atomic uint64_t room[VOLUME_SERVERS_MAX]; /* free bytes, by index in the map; 0: not known, or away */
 	uint32_t stripe_timeo_ms;
 	char *name;	      /* of the export, for messages */
 	struct leat_volume_key *key; /* for commands */

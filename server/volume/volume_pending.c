@@ -49,8 +49,6 @@ struct waiter {
 struct volume_pending {
 	struct volume_dir *dir; /* outlives this */
 	struct volume_send *send; /* the thread's */
-	const struct volume_manager *room_of; /* the thread's: whose servers it has asked for free bytes; only compared */
-	uint64_t room_at; /* when it asks again */
 	pthread_t thread;
 	pthread_mutex_t open_lock; /* before the next: over the use of the next two, and a change of @manager */
 	struct fh_set *fhs;	   /* NULL: no manager */
@@ -376,21 +374,6 @@ static struct volume_manager *wait_for_work(struct volume_pending *p, uint64_t u
 	return m;
 }
 
-#define ROOM_NS (30 * NS_PER_S)
-
-/* Asks for free bytes, if it is time to. Return: when it is again; UINT64_MAX: never */
-static uint64_t look_at_room(struct volume_pending *p, struct volume_manager *m)
-{
-	if (!m || !m->start_free || must_end(p))
-		return UINT64_MAX;
-	if (m != p->room_of || clock_now_ns() >= p->room_at) {
-		volume_send_room(p->send, m);
-		p->room_of = m;
-		p->room_at = clock_now_ns() + ROOM_NS;
-	}
-	return p->room_at;
-}
-
 static uint64_t retry_time(const struct volume_manager *m)
 {
 	return volume_times.retry_ns ? volume_times.retry_ns : m->stripe_timeo_ms * NS_PER_MS / 2;
@@ -413,7 +396,6 @@ static void *run(void *arg)
 			all = false;
 		if (!all)
 			until = MIN(until, clock_now_ns() + retry_time(m));
-		until = MIN(until, look_at_room(p, m));
 		volume_manager_put(m);
 		pthread_mutex_lock(&p->lock);
 		if (p->stop && list_is_empty(&p->waiters) && list_is_empty(&p->askers)) {

@@ -13,8 +13,8 @@
  *
  * A file whose writer has gone (volume_leases.h) gets its size from the lengths of its objects.
  *
- * A thread per directory does this: at start, when it is woken, and again while servers are away. It alone sends commands,
- * one after another. Before the first one it takes a new term, which is newer than its own last one and those that the
+ * A thread per directory does this: at start, when it is woken, also by a server that is back (volume_reach.h), and again
+ * after a while. It alone sends commands, one after another. Before the first one it takes a new term, which is newer than its own last one and those that the
  * servers in reach have obeyed. A server that has obeyed a newer one then means that another manager is at work: the thread
  * sends no more commands until leatd is started again.
  */
@@ -39,7 +39,8 @@ struct volume_pending;
 /* How long things last, if not by stripe_timeo of the volume; for tests, which set them before they start a server. */
 struct volume_times {
 	const char *server; /* time in which a server has to reply, as an option of leat_set(); NULL: stripe_timeo */
-	uint64_t away_ns;   /* a server that failed is not asked again for as long; 0: twice stripe_timeo */
+	uint64_t probe_ns;  /* stripe servers are asked again whether they are in reach after as long; 0: a half of
+			     * stripe_timeo, at most 5 seconds */
 	uint64_t retry_ns;  /* pending work is tried again after as long; 0: a half of stripe_timeo */
 	uint64_t lease_ns;  /* a client that writes has to report within that time; 0: 30 seconds */
 };

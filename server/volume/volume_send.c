@@ -3,13 +3,13 @@
  *
  * volume_send.c - sends the commands of a manager to the stripe servers of its volume
  *
- * Operation: A server is connected when a command first needs it, by libleat. One that fails counts as away for a while, and
- *            gets no commands then, so that it holds up the others once only. The term is taken before the first command: the
+ * Operation: A server is connected when a command first needs it, by libleat. One that is away (volume_reach.h) gets no
+ *            commands, so that it holds up the others once at most. The term is taken before the first command: the
  *            largest of the one in the directory and those that the servers in reach have obeyed, plus 1. It is durable
  *            before it is used.
  * Memory:    One mount per server.
  * Threads:   That of pending work.
- * Errors:    Logged when a server is away, and when it is back.
+ * Errors:    -EAGAIN for a server that is away, or could not execute a command.
  */
 #include "volume_send.h"
 
@@ -28,6 +28,7 @@
 #include "leat_volume.h"
 #include "volume_manager.h"
 #include "volume_pending.h"
+#include "volume_reach.h"
 
 #define TERM_BYTES 32u
 
@@ -35,7 +36,6 @@ struct peer {
 	uint32_t id;
 	char *url; /* that @m is of */
 	struct leat *m;
-	uint64_t away_until; /* 0: it has not failed */
 };
 
 struct volume_send {
@@ -98,12 +98,10 @@ static int connect_peer(struct peer *p, const struct volume_manager *m, const ch
 	return err;
 }
 
-static void tell_away(struct peer *p, const struct volume_manager *m, const char *url, int err)
+/* The server has no use of commands: it did not reply, or not as one of the volume. */
+static void lose_peer(struct volume_send *s, struct peer *p, int err)
 {
-	if (!p->away_until)
-		log_warn("volume %s: server %" PRIu32 ", %s, is away: %s; what is pending for it is done when it is back",
-			 m->name + 1, p->id, url, strerror(-err));
-	p->away_until = clock_now_ns() + (volume_times.away_ns ? volume_times.away_ns : 2 * m->stripe_timeo_ms * NS_PER_MS);
+	volume_reach_failed(s->dir->reach, p->id, err);
 	hang_up(p);
 }
 
@@ -114,7 +112,7 @@ static int get_peer(struct volume_send *s, const struct volume_manager *m, uint3
 	struct peer *p = server ? find_peer(s, id) : NULL;
 	int err;
 
-	if (!p || p->away_until > clock_now_ns() || atomic_load(&s->stop))
+	if (!p || volume_reach_is_away(s->dir->reach, id) || atomic_load(&s->stop))
 		return -EAGAIN;
 	if (p->m && strcmp(p->url, server->url)) /* the map has changed */
 		hang_up(p);
@@ -122,15 +120,8 @@ static int get_peer(struct volume_send *s, const struct volume_manager *m, uint3
 	err = p->m ? 0 : connect_peer(p, m, server->url);
 	if (!err)
 		return 0;
-	tell_away(p, m, server->url, err);
+	lose_peer(s, p, err);
 	return -EAGAIN;
-}
-
-static void tell_back(struct peer *p, const struct volume_manager *m)
-{
-	if (p->away_until)
-		log_info("volume %s: server %" PRIu32 " is back", m->name + 1, p->id);
-	p->away_until = 0;
 }
 
 /* ---- the term ------------------------------------------------------------------------------- */
@@ -174,20 +165,14 @@ static int write_term(int dir, uint64_t term)
 
 static int take_term(struct volume_send *s, const struct volume_manager *m)
 {
-	uint64_t newest;
+	uint64_t newest, obeyed = 0;
 	int err = read_term(s->dir->fd, &newest);
 
-	for (unsigned i = 0; i < m->map.n && !err; i++) {
-		struct leat_volume_info info = { .size = sizeof(info) };
-		struct peer *p;
-
-		if (get_peer(s, m, m->map.servers[i].id, &p))
-			continue;
-		if (leat_volume_ask(p->m, m->key, p->id, &info))
-			tell_away(p, m, m->map.servers[i].url, -EIO);
-		else
-			newest = MAX(newest, info.term);
-	}
+	if (!err)
+		err = volume_reach_term(s->dir->reach, &obeyed);
+	if (err == -ESHUTDOWN)
+		return err;
+	newest = MAX(newest, obeyed);
 	if (!err && newest == UINT64_MAX)
 		err = -EOVERFLOW;
 	if (!err)
@@ -198,24 +183,6 @@ static int take_term(struct volume_send *s, const struct volume_manager *m)
 	}
 	s->term = newest + 1;
 	return 0;
-}
-
-void volume_send_room(struct volume_send *s, struct volume_manager *m)
-{
-	for (unsigned i = 0; i < m->map.n && !atomic_load(&s->stop); i++) {
-		struct leat_volume_info info = { .size = sizeof(info) };
-		struct peer *p;
-		int err = get_peer(s, m, m->map.servers[i].id, &p);
-
-		if (!err) {
-			err = leat_volume_ask(p->m, m->key, p->id, &info);
-			if (err)
-				tell_away(p, m, m->map.servers[i].url, err);
-			else
-				tell_back(p, m);
-		}
-		atomic_store(&m->room[i], err ? 0 : info.bytes_free);
-	}
 }
 
 /* ---- commands ------------------------------------------------------------------------------- */
@@ -256,6 +223,12 @@ static int send_remove(struct leat *m, const struct leat_volume_command *c, cons
 	return leat_volume_object_remove(m, c, (uint64_t)time(NULL) + STRIPE_LIFETIME_S + STRIPE_SKEW_S, NULL, newest);
 }
 
+/* The server is in reach, and could not execute the command: it is tried again with all that is pending. */
+static bool has_replied(int err)
+{
+	return err == -EBUSY || err == -ENOSPC || err == -EIO || err == -EFBIG || err == -EINVAL;
+}
+
 static int send_one(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, uint32_t stripe,
 		    command_fn fn, struct volume_lengths *ret)
 {
@@ -269,17 +242,18 @@ static int send_one(struct volume_send *s, const struct volume_manager *m, const
 		return err;
 	memcpy(c.object, l->object, sizeof(c.object));
 	err = fn(p->m, &c, l, ret, &newest);
-	if (!err) {
-		tell_back(p, m);
+	if (!err)
 		return 0;
-	}
 	if (err == -EPERM) {
 		log_err("volume %s: server %" PRIu32 " has obeyed term %" PRIu64 ", and this manager has %" PRIu64
 			": another manager is at work. No file is cut or removed until leatd is started again",
 			m->name + 1, p->id, newest, s->term);
 		return err;
 	}
-	tell_away(p, m, p->url, err);
+	if (has_replied(err))
+		log_debug("volume %s: server %" PRIu32 ": %s", m->name + 1, p->id, strerror(-err));
+	else
+		lose_peer(s, p, err);
 	return -EAGAIN;
 }
 

@@ -73,7 +73,8 @@ static void write_map(unsigned version)
 {
 	char text[256];
 
-	(void)snprintf(text, sizeof(text), "volume = 1122334455667788\nversion = %u\n[server 1]\nurl = tcp://a\n[server 2]\nurl = tcp://b\n",
+	(void)snprintf(text, sizeof(text), "volume = 1122334455667788\nversion = %u\n[server 1]\nurl = tcp://127.0.0.1:1\n"
+		       "[server 2]\nurl = tcp://127.0.0.1:2\n",
 		       version);
 	tmp_dir_write(&peer.dir, "map", text);
 }

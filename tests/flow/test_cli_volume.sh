@@ -49,6 +49,7 @@ fi
 
 mkdir "$work/plain"
 printf '\n[export /plain]\npath = %s/plain\n' "$work" >>"$work/vol/manager.conf"
+sed -i 's/^\[volume vol\]$/&\nstripe_timeo = 500ms/' "$work/vol/manager.conf"
 start server-1
 start server-2
 second=$pid
@@ -186,6 +187,18 @@ kill "$second"
 wait "$second" || :
 some "$work/vol/map" "$work/vol/key" '^ +2 full +failed: '
 has "^ +1 out .* local://$work/s1\$"
+# the manager finds that, too
+ok "$LEAT" volume set-state --map "$work/vol/map" 1 full
+ok "$LEAT" ctl reload "local://$work/vol/sock"
+n=0
+until "$LEAT" volume status --key "$work/vol/key" "$export" >"$work/out" 2>"$work/err"; [ "$?" -eq 1 ] && grep -q 'does not reach' "$work/out"; do
+	n=$((n + 1))
+	[ "$n" -lt 2000 ] || fail "the manager reaches a server that has ended: $(cat "$work/out" "$work/err")"
+done
+has '^the manager does not reach server 2 for [0-9]+ s: new files avoid it$'
+ok "$LEAT" cp "$work/file" "$export/without"
+ok "$LEAT" volume show "$export/without"
+has '^2 stripes of '
 
 # ---- a file without its servers
 for p in $pids; do

@@ -341,7 +341,7 @@ int main(void)
 	static const struct CMUnitTest tcp[] = { cmocka_unit_test(retransmitted) };
 	int failed;
 
-	volume_times = (struct volume_times){ .server = "300ms", .away_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };
+	volume_times = (struct volume_times){ .server = "300ms", .probe_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };
 	(void)alarm(120); /* a client that waits for a manager may wait for ever */
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(1 + i % 251);

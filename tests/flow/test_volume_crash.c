@@ -517,7 +517,7 @@ int main(void)
 	};
 
 	volume_times = (struct volume_times){
-		.server = "40ms", .away_ns = 1, .retry_ns = 10 * NS_PER_MS, .lease_ns = 50 * NS_PER_MS
+		.server = "40ms", .probe_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS, .lease_ns = 50 * NS_PER_MS
 	};
 	for (size_t i = 0; i < BYTES; i++) {
 		data[i] = (uint8_t)(1 + i % 251);

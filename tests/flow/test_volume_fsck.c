@@ -59,7 +59,7 @@ static int setup(void **state)
 /* What is pending for a server that is away stays so when it is back. */
 static int setup_away(void **state)
 {
-	volume_times = (struct volume_times){ .server = "300ms", .away_ns = 600 * NS_PER_S, .retry_ns = 600 * NS_PER_S };
+	volume_times = (struct volume_times){ .server = "300ms", .probe_ns = 600 * NS_PER_S, .retry_ns = 600 * NS_PER_S };
 	return setup(state);
 }
 

@@ -482,7 +482,7 @@ int main(void)
 		LONG(cut_above_the_size), /* last, since its lease does not lapse */
 	};
 
-	volume_times = (struct volume_times){ .server = "300ms", .away_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };
+	volume_times = (struct volume_times){ .server = "300ms", .probe_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };
 	(void)alarm(120); /* a client that waits for a manager may wait for ever */
 	for (size_t i = 0; i < BYTES; i++)
 		data[i] = (uint8_t)(1 + i % 251);

@@ -14,7 +14,7 @@ static void map_of_a_volume(void **state)
 	} want[] = {
 		{ 1, VOLUME_SERVER_FULL, "local:///s1" },
 		{ 20, VOLUME_SERVER_FULL, "local:///s2" },
-		{ 3, VOLUME_SERVER_OUT, "tcp://10.0.0.3" },
+		{ 3, VOLUME_SERVER_OUT, "tcp://127.0.0.3:1" },
 		{ 4, VOLUME_SERVER_FULL, "local:///s4" },
 	};
 	struct nfs_fh other, file, bad = { .len = 5, .data = "nodns" };
@@ -299,7 +299,7 @@ static void reload_is_checked(void **state)
 	assert_int_equal(l.ok.map, 5);
 	check_handles(&l, BOTH);
 	write_key(VOLUME_LINE KEY, 0600);
-	write_map(VOLUME_LINE "version = 6\n[server 4]\nurl = tcp://10.0.0.9\n");
+	write_map(VOLUME_LINE "version = 6\n[server 4]\nurl = tcp://127.0.0.9:1\n");
 	options = "stripe=128K,width=1";
 	assert_int_equal(reload(why), 0);
 	assert_int_equal(get_layout(&fh, BOTH, &l), VOLUME_OK);
@@ -344,7 +344,7 @@ static void no_server_is_left(void **state)
 	struct stat st;
 
 	(void)state;
-	write_map(VOLUME_LINE "version = 6\n[server 1]\nurl = tcp://10.0.0.1\nstate = out\n");
+	write_map(VOLUME_LINE "version = 6\n[server 1]\nurl = tcp://127.0.0.1:1\nstate = out\n");
 	assert_int_equal(reload(why), 0);
 	assert_int_equal(nfs_peer_create_file(peer, &peer->root, "f", &fh), NFS3ERR_NOSPC);
 	assert_int_not_equal(stat(path_of("f"), &st), 0);

@@ -39,7 +39,7 @@
 #define VOLUME_LINE "volume = 1122334455667788\n"
 #define KEY "key = 00112233445566778899aabbccddeeff\n"
 #define OTHER_KEY "key = 0123456789abcdef0123456789abcdef\n"
-#define SERVERS "[server 1]\nurl = local:///s1\n[server 20]\nurl = local:///s2\n[server 3]\nurl = tcp://10.0.0.3\nstate = out\n"
+#define SERVERS "[server 1]\nurl = local:///s1\n[server 20]\nurl = local:///s2\n[server 3]\nurl = tcp://127.0.0.3:1\nstate = out\n"
 #define MAP VOLUME_LINE "version = 5\n" SERVERS "[server 4]\nurl = local:///s4\n"
 #define UNIT (1u << 20)
 #define OTHER 4711u
@@ -376,6 +376,6 @@ static inline void create_locally(const char *name, const char *text)
 #define MANAGER_TEST(name) cmocka_unit_test_setup_teardown(name, setup_local, nfs_peer_teardown)
 
 /* no stripe server is there */
-static const struct volume_times manager_times = { .server = "20ms", .away_ns = 60 * NS_PER_S, .retry_ns = 60 * NS_PER_S };
+static const struct volume_times manager_times = { .server = "20ms", .probe_ns = 60 * NS_PER_S, .retry_ns = 60 * NS_PER_S };
 
 #endif

@@ -3,10 +3,11 @@
  *
  * status_cmd.c - leat volume status, df: ask each stripe server of a volume, and add up what they say
  *
- * Operation:  One server after the other; each has 10 seconds.
+ * Operation:  One server after the other; each has 10 seconds. The manager says which ones it cannot reach.
  * Memory:     The map.
  * Threads:    One.
- * Errors:     A server that cannot be reached, or refuses, is a line of the table; then the exit status is 1.
+ * Errors:     A server that cannot be reached, or refuses, is a line of the table; then the exit status is 1. So it is if the
+ *             manager cannot reach a server.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -36,6 +37,13 @@ struct totals {
 	uint64_t least;  /* free bytes of the fullest one that gets new files */
 	unsigned full;   /* servers that get new files */
 	unsigned silent; /* servers without an answer */
+	unsigned away;   /* servers that the manager cannot reach */
+};
+
+/* What the manager says of the servers that it cannot reach. */
+struct manager_view {
+	struct leat_volume_seen away[256]; /* servers of a volume */
+	unsigned n;
 };
 
 static void print_start(const struct leat_volume_server *s)
@@ -130,24 +138,45 @@ static int read_map(const char *file, struct leat_volume_map **ret)
 	return TOOL_FAILED;
 }
 
-static int ask_manager(const char *url, struct leat_volume_map **ret)
+static int take_seen(void *ctx, const struct leat_volume_seen *seen)
+{
+	struct manager_view *v = ctx;
+
+	if (seen->reach == LEAT_VOLUME_AWAY && v->n < ARRAY_SIZE(v->away))
+		v->away[v->n++] = *seen;
+	return 0;
+}
+
+/* @v: gets what the manager says of its servers */
+static int ask_manager(const char *url, struct leat_volume_map **ret, struct manager_view *v)
 {
 	struct tool_target t = { 0 };
 	int rc = TOOL_FAILED;
 
 	if (!tool_attach_with(url, TOOL_IMPATIENT, &t)) {
-		rc = leat_volume_map(t.m, ret);
+		rc = leat_volume_servers(t.m, take_seen, v);
+		if (!rc)
+			rc = leat_volume_map(t.m, ret);
 		rc = rc ? tool_fail(t.m, t.path, rc) : TOOL_OK;
 	}
 	tool_detach(&t);
 	return rc;
 }
 
+static void print_away(const struct manager_view *v, struct totals *t)
+{
+	for (unsigned i = 0; i < v->n; i++)
+		printf("the manager does not reach server %" PRIu32 " for %" PRIu64 " s: new files avoid it\n", v->away[i].server,
+		       v->away[i].for_ms / 1000);
+	t->away = v->n;
+}
+
 static int ask_all(const struct asking *a)
 {
+	struct manager_view view = { .n = 0 };
 	struct leat_volume_map *map;
 	struct totals t = { 0 };
-	int rc = a->map ? read_map(a->map, &map) : ask_manager(a->url, &map);
+	int rc = a->map ? read_map(a->map, &map) : ask_manager(a->url, &map, &view);
 
 	if (rc != TOOL_OK)
 		return rc;
@@ -155,9 +184,10 @@ static int ask_all(const struct asking *a)
 	fputs(a->table->title, stdout);
 	for (size_t i = 0; i < map->nservers && !tool_interrupted(); i++)
 		ask_server(a, map->servers[i], &t);
+	print_away(&view, &t);
 	print_totals(&t);
 	leat_volume_map_free(map);
-	return t.silent ? TOOL_FAILED : TOOL_OK;
+	return t.silent || t.away ? TOOL_FAILED : TOOL_OK;
 }
 
 static int ask_with_key(struct asking *a)

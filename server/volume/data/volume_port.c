@@ -24,6 +24,7 @@
 #include "leat_volume.h"
 #include "volume_layout.h"
 #include "volume_manager.h"
+#include "volume_view.h"
 
 struct volume_port {
 	struct list link; /* in ports */
@@ -178,29 +179,12 @@ void volume_port_put(struct volume_port *p)
 
 /* ---- creation ------------------------------------------------------------------------------- */
 
-/* The manager's map, as libleat takes it. */
-struct map_view {
-	struct leat_volume_map map;
-	struct leat_volume_server servers[VOLUME_SERVERS_MAX];
-	const struct leat_volume_server *at[VOLUME_SERVERS_MAX];
-};
-
-static const struct leat_volume_map *view_map(const struct volume_map *m, struct map_view *v)
-{
-	for (unsigned i = 0; i < m->n; i++) {
-		v->servers[i] = (struct leat_volume_server){ .id = m->servers[i].id, .url = m->servers[i].url };
-		v->at[i] = &v->servers[i];
-	}
-	v->map = (struct leat_volume_map){ .volume = m->volume, .version = m->version, .nservers = m->n, .servers = v->at };
-	return &v->map;
-}
-
 static int mount_volume(struct volume_port *p, struct volume_manager *m)
 {
 	const struct leat_volume_source source = { .size = sizeof(source), .layout = ask_layout };
 	struct leat_opts *o = leat_opts_create();
 	char timeo[24];
-	struct map_view view;
+	struct volume_view view;
 	int err = o ? 0 : -ENOMEM;
 
 	(void)snprintf(timeo, sizeof(timeo), "%" PRIu32 "ms", m->stripe_timeo_ms);
@@ -209,7 +193,7 @@ static int mount_volume(struct volume_port *p, struct volume_manager *m)
 	if (!err)
 		err = leat_session_create(o, &p->session);
 	if (!err)
-		err = leat_volume_mount(p->session, &source, view_map(&m->map, &view), m->key, o, &p->m);
+		err = leat_volume_mount(p->session, &source, volume_view_map(m, &view), m->key, o, &p->m);
 	leat_opts_destroy(o);
 	return err;
 }
@@ -283,12 +267,12 @@ int volume_port_get(struct loop *loop, struct volume_manager *m, bool heals, str
 int volume_port_manager(struct volume_port *p, struct volume_manager *m)
 {
 	struct volume_manager *old = p->manager;
-	struct map_view view;
+	struct volume_view view;
 	int err;
 
 	if (old == m)
 		return 0;
-	err = leat_volume_use(p->m, view_map(&m->map, &view), m->key);
+	err = leat_volume_use(p->m, volume_view_map(m, &view), m->key);
 	if (err)
 		return err; /* the next operation tries again */
 	atomic_fetch_add(&m->refs, 1);

@@ -73,6 +73,7 @@ static void take_args(struct wire_get *g, struct dump_rpc *r)
 {
 	switch (r->proc) {
 	case VOLUMEPROC_MAP:
+	case VOLUMEPROC_SERVERS:
 		take_fh(g, r);
 		break;
 	case VOLUMEPROC_LAYOUT:
@@ -183,6 +184,17 @@ static void take_pending(struct wire_get *g, struct dump_rpc *r)
 	r->has_eof = wire_get_ok(g);
 }
 
+static void take_seen(struct wire_get *g, struct dump_rpc *r)
+{
+	uint32_t n = dump_take_entries(g, r, 1, VOLUME_SERVERS_MAX);
+
+	for (; n && wire_get_ok(g); n--) {
+		dump_must(g, r, wire_get_u32(g), "server 0");
+		dump_must(g, r, wire_get_u32(g) <= VOLUME_SEEN_AWAY, "a state that does not exist");
+		(void)wire_get_u64(g); /* since when */
+	}
+}
+
 static void take_results(struct wire_get *g, struct dump_rpc *r)
 {
 	switch (r->proc) {
@@ -207,6 +219,9 @@ static void take_results(struct wire_get *g, struct dump_rpc *r)
 	case VOLUMEPROC_CHECK:
 		take_pending(g, r);
 		break;
+	case VOLUMEPROC_SERVERS:
+		take_seen(g, r);
+		break;
 	default:
 		break;
 	}
@@ -215,7 +230,7 @@ static void take_results(struct wire_get *g, struct dump_rpc *r)
 
 void dump_volumes_results(struct wire_get *g, const uint8_t *start, struct dump_rpc *r)
 {
-	if (r->proc != VOLUMEPROC_NULL && r->proc <= VOLUMEPROC_CHECK) {
+	if (r->proc != VOLUMEPROC_NULL && r->proc <= VOLUMEPROC_SERVERS) {
 		r->status = wire_get_u32(g);
 		r->has_status = wire_get_ok(g);
 		dump_must(g, r, volume_status_name(r->status)[0] != '?', "an unknown status");
