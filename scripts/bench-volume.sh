@@ -168,8 +168,8 @@ if wanted appends; then
 	round=0
 	while [ "$round" -lt "$ROUNDS" ]; do
 		for writers in 0 1 4; do
-			build/bench/appends "$volume_url/log.$writers" 4 "$SECS" "$writers" >"$work/appends"
-			read -r all slowest fastest <"$work/appends"
+			build/bench/appends "$volume_url/log.$writers" 4 "$SECS" "$writers" >"$work/line"
+			read -r all slowest fastest <"$work/line"
 			echo "$all" >>"$work/all.$writers"
 			echo "$slowest" >>"$work/slowest.$writers"
 			echo "$fastest" >>"$work/fastest.$writers"
