@@ -222,14 +222,15 @@ static int begin(struct volume_store *s, struct store_io *io)
 		return -ENOMEM;
 	op->io = io;
 	op->s = s;
+	atomic_fetch_add(s->store.loop->asking, 1); /* before it asks: another reactor may stop any moment */
 	err = get_use(s, io->file, &op->use);
 	if (!err)
 		err = start(op);
 	if (err) {
+		atomic_fetch_sub(s->store.loop->asking, 1);
 		free(op);
 		return err;
 	}
-	atomic_fetch_add(s->store.loop->asking, 1);
 	volume_port_kick(s->port);
 	return 0;
 }
