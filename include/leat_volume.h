@@ -399,6 +399,8 @@ struct leat_volume_answer {
 	uint32_t stripe;            /* bytes of a unit */
 	uint32_t nstripes;
 	const uint32_t *servers;    /* ids: of each stripe */
+	uint64_t term;              /* of the manager: once a stripe server has obeyed it, nothing of an older one is executed
+				     * there. 0: as a client without one */
 };
 
 struct leat_volume_source {

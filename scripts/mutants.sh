@@ -115,7 +115,8 @@ copy_tree() { # DIR
 build_and_run() ( # TEST: 0 passes, 1 fails, 2 does not build, 3 no end
 	program=build/obj/default/tests/$1
 	needs=$program
-	# a shell test drives the programs
+	# some tests start leatd, and a shell test drives all programs
+	! grep -q 'build/leatd"' "tests/$1.c" 2>/dev/null || needs="$program build/leatd"
 	[ ! -e "tests/$1.sh" ] || program=tests/$1.sh needs='build/leat build/leatd build/leat-dump'
 	# shellcheck disable=SC2086
 	env -u MAKEFLAGS -u MAKELEVEL make -s CC="${CC:-gcc}" $needs >build/mutant.log 2>&1 || exit 2

@@ -36,6 +36,7 @@ struct stripe_handle {
 	uint32_t rights;
 	uint64_t epoch;
 	uint64_t expiry; /* seconds since 1970 */
+	uint64_t term;	 /* of the manager that uses it itself; 0: a client does */
 };
 
 /* What is signed of a command besides its arguments. */
@@ -57,7 +58,7 @@ struct stripe_order {
 };
 
 #define STRIPE_HANDLE_TAG "leatstr1"
-#define STRIPE_HANDLE_BODY 60u /* tag and handle, without the signature */
+#define STRIPE_HANDLE_BODY 68u /* tag and handle, without the signature */
 #define STRIPE_COMMAND_TAG "leatcmd1"
 #define STRIPE_COMMAND_BODY 88u /* tag, command without signature, order */
 
@@ -93,8 +94,9 @@ static inline void stripe_handle_make(const struct stripe_keys *keys, const stru
 	put_be32(ret + 32, h->rights);
 	put_be64(ret + 36, h->epoch);
 	put_be64(ret + 44, h->expiry);
+	put_be64(ret + 52, h->term);
 	stripe_handle_body(ret, body);
-	put_be64(ret + 52, siphash(&keys->v[0], body, sizeof(body)));
+	put_be64(ret + 60, siphash(&keys->v[0], body, sizeof(body)));
 }
 
 /** stripe_volume_of - the volume that a handle or a command names, which is not checked yet */
@@ -110,7 +112,7 @@ static inline int must_check stripe_handle_read(const struct stripe_keys *keys, 
 	uint8_t body[STRIPE_HANDLE_BODY];
 
 	stripe_handle_body(handle, body);
-	if (!stripe_signed(keys, body, sizeof(body), get_be64(handle + 52)))
+	if (!stripe_signed(keys, body, sizeof(body), get_be64(handle + 60)))
 		return -EBADF;
 	ret->volume = get_be64(handle);
 	memcpy(ret->name.object, handle + 8, STRIPE_OBJECT_BYTES);
@@ -119,6 +121,7 @@ static inline int must_check stripe_handle_read(const struct stripe_keys *keys, 
 	ret->rights = get_be32(handle + 32);
 	ret->epoch = get_be64(handle + 36);
 	ret->expiry = get_be64(handle + 44);
+	ret->term = get_be64(handle + 52);
 	return 0;
 }
 

@@ -29,6 +29,8 @@ static const char *explain_status(uint32_t status)
 		return "STRIPE_ERR_NOVOLUME: the stripe server has no stripes of this volume";
 	case STRIPE_ERR_NOTREADY:
 		return "STRIPE_ERR_NOTREADY: the manager has not yet brought this stripe up to date";
+	case STRIPE_ERR_OLDTERM:
+		return "STRIPE_ERR_OLDTERM: the stripe server obeys a newer manager";
 	default:
 		return stripe_status_name(status);
 	}

@@ -378,7 +378,8 @@ static bool subreq_replied(struct lt_subreq *p)
 
 bool lt_striped_needs_layout(uint32_t status)
 {
-	return status == STRIPE_ERR_FENCED || status == STRIPE_ERR_EXPIRED || status == STRIPE_ERR_BADHANDLE;
+	return status == STRIPE_ERR_FENCED || status == STRIPE_ERR_EXPIRED || status == STRIPE_ERR_BADHANDLE ||
+	       status == STRIPE_ERR_OLDTERM;
 }
 
 bool lt_striped_may_retry(unsigned *tries, uint64_t *refused, uint64_t epoch)

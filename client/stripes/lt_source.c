@@ -53,7 +53,8 @@ int lt_source_call(struct lt_call *c)
 static int fill_layout(const struct lt_call *c, const struct leat_volume_answer *a)
 {
 	const struct leat_volume_key *key = c->m->source->key;
-	struct stripe_handle h = { .volume = key->volume, .epoch = a->epoch, .expiry = (uint64_t)time(NULL) + STRIPE_LIFETIME_S };
+	struct stripe_handle h = { .volume = key->volume, .epoch = a->epoch, .expiry = (uint64_t)time(NULL) + STRIPE_LIFETIME_S,
+				   .term = a->term };
 	VOLLAYOUTres *res = c->rpc.res;
 	VOLLAYOUTresok *ok = &res->VOLLAYOUTres_u.resok;
 

@@ -4,8 +4,8 @@
  * stripe_admin.c - the commands of the manager: INFO, STAT, FENCE, REMOVE, LIST, SET_ASIDE
  *
  * Operation: A command of an older term than the newest one is refused, and told the newest one. One of a newer term
- *            first makes its term durable, and waits for commands of older terms that a worker executes. INFO changes
- *            nothing: its term does not matter.
+ *            first makes its term durable, and waits for commands of older terms that a worker executes, and for their
+ *            WRITEs. INFO changes nothing: its term does not matter.
  *            FENCE and REMOVE have three steps: the durable record with what is to be cut off; then operations that began
  *            before have to end; then the cut. The connections of those that do not end soon are closed. If they do not end
  *            in time, the record stays, and so does the cut: the same command again goes on from there, and so does the next
@@ -19,26 +19,12 @@
 
 #include "stripe_service.h"
 
-static enum prog_begin wait_for_term(struct stripe_call *call)
-{
-	stripe_count(call->req->reactor, stripe_term_waits);
-	return stripe_turn_wait(call, &call->vol->term_waiters);
-}
-
 /* Under the lock. Return: PROG_MOVE: the command may begin; else as prog_proc.begin, PROG_REPLY with @ret_err */
 static enum prog_begin enter(struct stripe_call *call, int *ret_err)
 {
-	struct stripe_vol *v = call->vol;
-
 	call->is_command = true;
 	*ret_err = stripe_turn_end(call);
-	if (!*ret_err && call->command.term < v->term)
-		*ret_err = -EOWNERDEAD;
-	if (*ret_err)
-		return PROG_REPLY;
-	if (call->command.term > v->term)
-		return v->term_busy ? wait_for_term(call) : stripe_turn_take(call, STRIPE_WORK_TERM);
-	return v->older_commands ? wait_for_term(call) : PROG_MOVE;
+	return *ret_err ? PROG_REPLY : stripe_turn_term(call, ret_err);
 }
 
 /* Replies to a command of an older term than @term, or with another error. @term: the newest one */
@@ -67,7 +53,7 @@ enum prog_begin stripe_info_begin(struct req *r)
 	err = stripe_turn_end(call);
 	if (!err && !(call->done & STRIPE_WORK_INFO))
 		next = stripe_turn_take(call, STRIPE_WORK_INFO);
-	ok->term = call->vol->term;
+	ok->term = call->vol->manager.era;
 	pthread_mutex_unlock(&call->vol->lock);
 	if (err)
 		return stripe_reply(r, err);
@@ -89,7 +75,7 @@ enum prog_begin stripe_list_begin(struct req *r)
 	next = enter(call, &err);
 	if (next == PROG_MOVE && !(call->done & STRIPE_WORK_LIST))
 		next = stripe_turn_take(call, STRIPE_WORK_LIST);
-	term = call->vol->term;
+	term = call->vol->manager.era;
 	pthread_mutex_unlock(&call->vol->lock);
 	if (next == PROG_REPLY)
 		return refuse(r, err, term);
@@ -216,7 +202,7 @@ static enum prog_begin run_step(struct req *r, const stripe_name *name,
 	}
 	if (next == PROG_MOVE)
 		next = step(call, &err);
-	term = call->vol->term;
+	term = call->vol->manager.era;
 	pthread_mutex_unlock(&call->vol->lock);
 	if (next == PROG_REPLY)
 		return refuse(r, err, term);

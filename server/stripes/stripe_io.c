@@ -6,6 +6,7 @@
  * Operation: enter() is the last thing before data moves. Under one lock it compares the handle's epoch with the object's,
  *            its connection with the newest of its lane, and counts the operation. What waited in the transport, for
  *            admission or for buffers is refused there, if its time, its epoch or its connection has ended meanwhile.
+ *            Handles with a term are the manager's own, which is checked first, as that of a command.
  *            A READ or COMMIT of an object that does not exist needs no file; a WRITE creates it.
  * Durability: The name of an object is durable before a WRITE with sync or a COMMIT of it is acknowledged. A failed sync
  *            changes the verifier before it is reported. A WRITE returns the verifier that was in force before it took
@@ -71,6 +72,9 @@ static enum prog_begin try_enter(struct stripe_call *call, const struct need *ne
 		*ret_err = -ETIME;
 	if (*ret_err)
 		return PROG_REPLY;
+	next = call->handle.term ? stripe_turn_term(call, ret_err) : PROG_MOVE;
+	if (next != PROG_MOVE)
+		return next;
 	next = stripe_turn_object(call, &call->handle.name);
 	*ret_err = next == PROG_REPLY ? -ENOMEM : next == PROG_MOVE ? check_epoch(call) : 0;
 	if (next != PROG_MOVE || *ret_err)
@@ -89,8 +93,7 @@ static enum prog_begin try_enter(struct stripe_call *call, const struct need *ne
 		return *ret_err == -EINPROGRESS ? PROG_WAIT : PROG_REPLY;
 	call->o->written |= need->changes;
 	call->file = call->o->exists ? call->o->files[call->req->reactor->idx] : NULL; /* another call may create it */
-	stripe_op_begin(&call->o->ops, &call->op, call->req->conn);
-	call->begun = true;
+	stripe_op_enter(call, need->changes);
 	return PROG_MOVE;
 }
 

@@ -37,13 +37,13 @@ struct stripe_server {
  *   stripe_expired      calls whose handle or command has expired
  *   stripe_fenced       calls of an older epoch than the object's, or of an object that was removed
  *   stripe_not_ready    calls of a newer epoch than the object's
- *   stripe_old_terms    commands of an older manager
+ *   stripe_old_terms    commands, and calls with handles, of an older manager
  *   stripe_old_lanes    calls by a connection that a newer one has replaced
  *   stripe_lane_waits   calls that waited for changes of an older connection
  *   stripe_fences       FENCE, REMOVE and SET_ASIDE that changed a record
  *   stripe_fence_waits  of them, those that waited for operations to end
- *   stripe_withheld     connections closed because what FENCE or REMOVE waited for did not end
- *   stripe_term_waits   times that a command waited for a newer term, or for commands of older ones
+ *   stripe_withheld     connections closed because operations that a FENCE, a REMOVE or a newer term waited for did not end
+ *   stripe_term_waits   times that a call of the manager waited for a newer term, or for commands and WRITEs of older ones
  *   stripe_works        times that a worker opened, changed or looked at something for a call */
 #define STRIPE_COUNTERS(SUM)                                                                                        \
 	SUM(stripe_bad_handles) SUM(stripe_expired) SUM(stripe_fenced) SUM(stripe_not_ready) SUM(stripe_old_terms)  \
@@ -135,9 +135,9 @@ struct stripe_call {
 	struct stripe_pass pass;
 	uint64_t verf;
 
-	bool is_command; /* it counts in vol->commands, or older_commands, while it works: */
-	bool counted;
-	uint64_t counted_term;
+	bool is_command; /* its member of the union is command */
+	bool managed;	 /* it is the manager's, and in progress: a command that a worker executes, or a WRITE */
+	struct stripe_op manager_op;
 	bool term_turn; /* vol->term_busy is this call's */
 	struct rpcrdma_timer timer, cut; /* run if they have fn */
 	bool timed_out;
@@ -211,14 +211,22 @@ int must_check stripe_turn_end(struct stripe_call *call);
  */
 enum prog_begin must_check stripe_turn_object(struct stripe_call *call, const stripe_name *name);
 
+/** stripe_turn_term - may a call of the manager begin, by its term? Makes a newer one durable
+ * Return: PROG_MOVE: it may; PROG_WAIT; PROG_OPEN: a worker has to run; PROG_REPLY: -EOWNERDEAD, in @ret_err, its term is old.
+ */
+enum prog_begin must_check stripe_turn_term(struct stripe_call *call, int *ret_err);
+
+/** stripe_op_enter - an operation begins on the call's object; stripe_op_end() follows */
+void stripe_op_enter(struct stripe_call *call, bool changes);
+
 /** stripe_turn_take - takes the turn, which is free, for @work; Return: PROG_OPEN */
 enum prog_begin stripe_turn_take(struct stripe_call *call, unsigned work);
 
 /** stripe_turn_wait - waits until @waiters are resumed; Return: PROG_WAIT */
 enum prog_begin stripe_turn_wait(struct stripe_call *call, struct list *waiters);
 
-/** stripe_turn_drain - as stripe_turn_wait(), for older operations of the call's object: closes their connections if they do
- * not end soon; Return: PROG_WAIT */
+/** stripe_turn_drain - as stripe_turn_wait(), for older operations of the call's object, or of older terms: closes their
+ * connections if they do not end soon; Return: PROG_WAIT */
 enum prog_begin stripe_turn_drain(struct stripe_call *call, struct list *waiters);
 
 /* ---- not under it ---- */

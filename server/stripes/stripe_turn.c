@@ -25,25 +25,23 @@ uint64_t stripe_now(void)
 
 /* ---- the turn ------------------------------------------------------------------------------- */
 
-/* A newer term is durable: commands of the older ones that work are to end before one of the new term begins. */
-static void set_term(struct stripe_vol *v, uint64_t term)
+static uint64_t term_of(const struct stripe_call *call)
 {
-	v->term = term;
-	v->older_commands += v->commands;
-	v->commands = 0;
+	return call->is_command ? call->command.term : call->handle.term;
 }
 
-static void end_command(struct stripe_call *call)
+/* The manager's command, or WRITE, begins. */
+static void begin_managed(struct stripe_call *call)
 {
-	struct stripe_vol *v = call->vol;
+	call->managed = true;
+	stripe_op_begin(&call->vol->manager, &call->manager_op, call->req->conn);
+}
 
-	if (!call->counted)
-		return;
-	call->counted = false;
-	if (call->counted_term == v->term)
-		v->commands--;
-	else if (!--v->older_commands)
-		req_wake(&v->term_waiters);
+static void end_managed(struct stripe_call *call)
+{
+	if (call->managed)
+		stripe_op_finish(&call->vol->manager, &call->manager_op, &call->vol->term_waiters);
+	call->managed = false;
 }
 
 int stripe_turn_end(struct stripe_call *call)
@@ -54,11 +52,11 @@ int stripe_turn_end(struct stripe_call *call)
 	if (call->turn)
 		stripe_object_release(call->o);
 	call->turn = false;
-	end_command(call);
+	end_managed(call);
 	if (call->term_turn) {
 		call->vol->term_busy = false;
 		if (call->done & STRIPE_WORK_TERM)
-			set_term(call->vol, call->command.term);
+			call->vol->manager.era = term_of(call);
 		req_wake(&call->vol->term_waiters);
 	}
 	call->term_turn = false;
@@ -73,7 +71,10 @@ enum prog_begin stripe_turn_wait(struct stripe_call *call, struct list *waiters)
 
 static void close_older(const struct stripe_call *call)
 {
-	unsigned n = stripe_ops_close(&call->o->ops);
+	unsigned n = stripe_ops_close(&call->vol->manager);
+
+	if (call->o)
+		n += stripe_ops_close(&call->o->ops);
 
 	if (n)
 		atomic_fetch_add_explicit(&call->re->counters.stripe_withheld, n, memory_order_relaxed);
@@ -100,6 +101,31 @@ enum prog_begin stripe_turn_drain(struct stripe_call *call, struct list *waiters
 	return stripe_turn_wait(call, waiters);
 }
 
+enum prog_begin stripe_turn_term(struct stripe_call *call, int *ret_err)
+{
+	struct stripe_vol *v = call->vol;
+	uint64_t term = term_of(call);
+
+	if (term < v->manager.era) {
+		*ret_err = -EOWNERDEAD;
+		return PROG_REPLY;
+	}
+	if (term > v->manager.era && !v->term_busy)
+		return stripe_turn_take(call, STRIPE_WORK_TERM);
+	if (term == v->manager.era && !stripe_ops_older(&v->manager))
+		return PROG_MOVE;
+	stripe_count(call->req->reactor, stripe_term_waits);
+	return stripe_turn_drain(call, &v->term_waiters);
+}
+
+void stripe_op_enter(struct stripe_call *call, bool changes)
+{
+	stripe_op_begin(&call->o->ops, &call->op, call->req->conn);
+	call->begun = true;
+	if (changes && call->handle.term)
+		begin_managed(call);
+}
+
 enum prog_begin stripe_turn_take(struct stripe_call *call, unsigned work)
 {
 	call->work = work;
@@ -108,11 +134,8 @@ enum prog_begin stripe_turn_take(struct stripe_call *call, unsigned work)
 		call->turn = call->o->busy = true;
 	if (work & STRIPE_WORK_TERM)
 		call->term_turn = call->vol->term_busy = true;
-	if (work & (STRIPE_WORK_RECORD | STRIPE_WORK_CUT | STRIPE_WORK_ASIDE) && call->is_command) {
-		call->counted = true;
-		call->counted_term = call->vol->term;
-		call->vol->commands++;
-	}
+	if (work & (STRIPE_WORK_RECORD | STRIPE_WORK_CUT | STRIPE_WORK_ASIDE) && call->is_command)
+		begin_managed(call);
 	stripe_count(call->req->reactor, stripe_works);
 	return PROG_OPEN;
 }
@@ -186,7 +209,7 @@ static int work_step(struct stripe_call *call, unsigned step)
 {
 	switch ((enum stripe_work)step) {
 	case STRIPE_WORK_TERM:
-		return stripe_dir_set_term(&call->vol->dir, call->command.term);
+		return stripe_dir_set_term(&call->vol->dir, term_of(call));
 	case STRIPE_WORK_LOAD:
 		return work_load(call);
 	case STRIPE_WORK_RECORD:
@@ -233,6 +256,7 @@ void stripe_op_end(struct stripe_call *call)
 	stripe_lane_leave(&stripe_server(call->req->srv)->lanes, &call->pass);
 	pthread_mutex_lock(&call->vol->lock);
 	stripe_op_finish(&call->o->ops, &call->op, &call->o->waiters);
+	end_managed(call);
 	pthread_mutex_unlock(&call->vol->lock);
 }
 

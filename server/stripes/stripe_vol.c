@@ -66,7 +66,7 @@ static int open_all(struct stripe_vol *v, uint64_t volume, uint32_t server, char
 	err = stripe_dir_open(v->path, volume, server, &v->dir, why, why_bytes);
 	if (err)
 		return err;
-	err = stripe_dir_term(&v->dir, &v->term);
+	err = stripe_dir_term(&v->dir, &v->manager.era);
 	return err ? opt_fail(err, why, why_bytes, "%s/term: %s", v->path, strerror(-err)) : 0;
 }
 
@@ -88,6 +88,7 @@ int stripe_vol_open(const char *name, const char *path, uint64_t volume, uint32_
 	pthread_mutex_init(&v->lock, NULL);
 	list_init(&v->idle);
 	list_init(&v->term_waiters);
+	stripe_ops_init(&v->manager, 0);
 	err = open_all(v, volume, server, why, why_bytes);
 	if (err)
 		stripe_vol_put(v);

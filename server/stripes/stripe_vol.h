@@ -9,6 +9,7 @@
  * - An operation that has begun is in the list of its object until it has ended (ops): of the object's epoch or an older one.
  * - A pending cut is done before an operation of its epoch begins, and after those of older epochs have ended.
  * - While an object is in use, its file is neither closed nor replaced.
+ * - Nothing of an older term begins after a newer one was obeyed, and nothing of that before what had begun has ended.
  * One lock protects objects and terms: whether an operation may begin, and that it has begun, are one step.
  */
 #ifndef LEAT_SERVER_STRIPE_VOL_H
@@ -79,9 +80,8 @@ struct stripe_vol {
 	struct hash objects;
 	struct list idle;     /* struct stripe_object: the one used longest ago first */
 	size_t nidle, idle_max;
-	uint64_t term;	      /* the newest that was obeyed; durable */
+	struct stripe_ops manager; /* its commands and WRITEs in progress; the era is the newest term that was obeyed, durable */
 	bool term_busy;	      /* a call makes a newer one durable */
-	unsigned commands, older_commands; /* that work on the directory: of this term, of older ones */
 	struct list term_waiters; /* struct req_waiter */
 };
 

@@ -42,6 +42,7 @@ struct volume_dir {
 	uint64_t dev, ino; /* of files */
 	uint64_t volume;
 	const char *attribute; /* name of the extended attribute of layouts and defaults */
+	_Atomic uint64_t term; /* of this manager; 0: not taken yet (volume_send.h) */
 	atomic_uint turn;      /* counts new files: they begin at different servers */
 	struct volume_leases *leases;
 	struct volume_pending *pending;

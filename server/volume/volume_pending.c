@@ -59,6 +59,7 @@ struct volume_pending {
 	struct list waiters, askers; /* struct volume_asker */
 	struct volume_manager *manager; /* in force; held. NULL: none */
 	bool look, stop, deposed;
+	int term_err; /* of the attempt to take the term, told once; -EINPROGRESS: the thread is to take it */
 };
 
 /* ---- one file ------------------------------------------------------------------------------- */
@@ -297,11 +298,29 @@ static void serve_threads(struct volume_pending *p, struct volume_manager *m)
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* Takes the term, if a caller waits for it. */
+static void serve_term(struct volume_pending *p, struct volume_manager *m)
+{
+	bool wanted;
+	int err;
+
+	pthread_mutex_lock(&p->lock);
+	wanted = p->term_err == -EINPROGRESS;
+	pthread_mutex_unlock(&p->lock);
+	if (!wanted)
+		return;
+	err = m ? volume_send_term(p->send, m) : -EIO;
+	pthread_mutex_lock(&p->lock);
+	p->term_err = err;
+	pthread_mutex_unlock(&p->lock);
+}
+
 /* Callers do not wait for the whole directory, nor other work for those that come meanwhile. */
 static void serve_waiters(struct volume_pending *p, struct volume_manager *m)
 {
 	struct list now = LIST_INIT(now);
 
+	serve_term(p, m);
 	serve_threads(p, m);
 	pthread_mutex_lock(&p->lock);
 	list_splice_tail(&now, &p->askers);
@@ -533,6 +552,26 @@ void volume_pending_queue(struct volume_pending *p, struct volume_asker *a)
 	list_add_tail(&p->askers, &a->link);
 	pthread_cond_signal(&p->woken);
 	pthread_mutex_unlock(&p->lock);
+}
+
+int volume_pending_term(struct volume_pending *p, uint64_t *ret)
+{
+	int err;
+
+	*ret = atomic_load(&p->dir->term);
+	if (*ret)
+		return 0;
+	pthread_mutex_lock(&p->lock);
+	if (!p->term_err) {
+		p->term_err = -EINPROGRESS;
+		p->look = true;
+		pthread_cond_signal(&p->woken);
+	}
+	err = p->term_err;
+	if (err != -EINPROGRESS)
+		p->term_err = 0;
+	pthread_mutex_unlock(&p->lock);
+	return err;
 }
 
 int volume_pending_may(struct volume_pending *p)

@@ -14,9 +14,9 @@
  * A file whose writer has gone (volume_leases.h) gets its size from the lengths of its objects.
  *
  * A thread per directory does this: at start, when it is woken, also by a server that is back (volume_reach.h), and again
- * after a while. It alone sends commands, one after another. Before the first one it takes a new term, which is newer than its own last one and those that the
- * servers in reach have obeyed. A server that has obeyed a newer one then means that another manager is at work: the thread
- * sends no more commands until leatd is started again.
+ * after a while. It alone sends commands, one after another. Before the first one, and before data moves, it takes a new term,
+ * which is newer than its own last one and those that the servers in reach have obeyed. A server that has obeyed a newer one
+ * then means that another manager is at work: the thread sends no more commands until leatd is started again.
  */
 #ifndef LEAT_SERVER_VOLUME_PENDING_H
 #define LEAT_SERVER_VOLUME_PENDING_H
@@ -90,6 +90,10 @@ struct volume_asker {
  * @a: of and done are set; stays until done() runs
  */
 void volume_pending_queue(struct volume_pending *p, struct volume_asker *a);
+
+/** volume_pending_term - the term of this manager, for handles by which it moves data itself; any thread
+ * Return: 0; -EINPROGRESS: the thread takes it now; -errno: it could not. */
+int must_check volume_pending_term(struct volume_pending *p, uint64_t *ret);
 
 /** volume_pending_may - may files be cut and removed? Return: 0; -EIO: another manager is at work */
 int must_check volume_pending_may(struct volume_pending *p);

@@ -182,6 +182,7 @@ static int take_term(struct volume_send *s, const struct volume_manager *m)
 		return err;
 	}
 	s->term = newest + 1;
+	atomic_store(&s->dir->term, s->term);
 	return 0;
 }
 
@@ -257,10 +258,15 @@ static int send_one(struct volume_send *s, const struct volume_manager *m, const
 	return -EAGAIN;
 }
 
+int volume_send_term(struct volume_send *s, const struct volume_manager *m)
+{
+	return s->term ? 0 : take_term(s, m);
+}
+
 static int send_all(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, command_fn fn,
 		    struct volume_lengths *ret)
 {
-	int err = s->term ? 0 : take_term(s, m), some = 0;
+	int err = volume_send_term(s, m), some = 0;
 
 	if (err)
 		return err;

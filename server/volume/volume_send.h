@@ -22,6 +22,9 @@ void volume_send_destroy(struct volume_send *s); /* NULL is fine */
 /** volume_send_stop - no more commands are sent, so that what is in progress ends soon; any thread */
 void volume_send_stop(struct volume_send *s);
 
+/** volume_send_term - takes the term of this manager, unless it is taken: dir->term; Return: 0 or -errno */
+int must_check volume_send_term(struct volume_send *s, const struct volume_manager *m);
+
 /** volume_send_cut - fences each object of @l: its epoch, cut to what the file has
  * Return: 0: all servers have it; -EAGAIN: some do not, the others do; -EPERM: another manager is at work; -errno */
 int must_check volume_send_cut(struct volume_send *s, struct volume_manager *m, const struct file_layout *l);

@@ -100,7 +100,7 @@ static void keeps_the_rules(void **state)
 
 /* ---- broken ones ---- */
 
-#define AT 76	   /* bytes of handle and lane */
+#define AT 84	   /* bytes of handle and lane */
 #define COMMAND 64 /* of command and name */
 
 static const struct sick_word sick[] = {

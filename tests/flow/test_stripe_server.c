@@ -902,6 +902,59 @@ static void newer_term_waits(void **state)
 	stop(&c);
 }
 
+/* Handles of managers: what an older one has begun ends before a newer one begins, and nothing of it begins after that. */
+static void handles_of_managers(void **state)
+{
+	struct stripe_client c, holds, old, next;
+	struct stripe_rig_call late, newer;
+	STRIPEINFOresok info;
+	uint32_t n;
+	bool eof;
+
+	(void)state;
+	start(&c);
+	stripe_connect(&holds, 2, 0, &object);
+	stripe_connect(&old, 2, 1, &object);
+	stripe_connect(&next, 3, 0, &object);
+	holds.handle.term = old.handle.term = 4;
+	next.handle.term = 5;
+	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
+	hold_writes();
+	stripe_write_begin_at(&holds, &late, 0, data + 1, 3000, false);
+	wait_held(1);
+	count_from("stripe_term_waits");
+	stripe_write_begin_at(&next, &newer, 0, data + 2, 3000, false);
+	stripe_run_until(has_counted, &newer);
+	assert_int_equal(atomic_load(&held), 1);
+	assert_false(newer.done);
+	assert_int_equal(stripe_read(&old, 0, mem, 10, &n, &eof), STRIPE_ERR_OLDTERM);
+	let_writes_go(1);
+	assert_int_equal(stripe_end(&late), STRIPE_OK);
+	assert_int_equal(stripe_end(&newer), STRIPE_OK);
+	see(&next, 0, data + 2, 3000, 3000);
+	assert_int_equal(stripe_write(&old, 0, data + 1, 3000, false), STRIPE_ERR_OLDTERM);
+	assert_int_equal(stripe_commit(&old), STRIPE_ERR_OLDTERM);
+	assert_int_equal(server_counters(stripe_rig.srv, "stripe_old_terms"), 3);
+	/* commands, too, and after a restart */
+	stripe_close(&holds);
+	stripe_close(&old);
+	stripe_close(&next);
+	restart(&c);
+	assert_int_equal(stripe_info(&c, &info), STRIPE_OK);
+	assert_int_equal(info.term, 5);
+	stripe_rig.term = 4;
+	assert_int_equal(stripe_stat_of(&c, &object, NULL), STRIPE_ERR_OLDTERM);
+	assert_int_equal(stripe_rig.told_term, 5);
+	c.handle.term = 4;
+	assert_int_equal(stripe_read(&c, 0, mem, 10, &n, &eof), STRIPE_ERR_OLDTERM);
+	/* clients have none */
+	c.handle.term = 0;
+	see(&c, 0, data + 2, 3000, 3000);
+	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
+	stripe_rig.term = 1;
+	stop(&c);
+}
+
 /* A command is good for its procedure and its arguments only. */
 static void commands_are_bound(void **state)
 {
@@ -1111,6 +1164,7 @@ int main(void)
 		cmocka_unit_test(tombstones_are_swept),
 		cmocka_unit_test(terms),
 		cmocka_unit_test(newer_term_waits),
+		cmocka_unit_test(handles_of_managers),
 		cmocka_unit_test(commands_are_bound),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(damaged),
@@ -1119,6 +1173,7 @@ int main(void)
 		cmocka_unit_test(lanes_are_shared),
 	};
 
+	stripe_times.cut_ns = 3600 * NS_PER_S; /* connections stay, however slow the machine is */
 	sem_init(&let_go, 0, 0);
 	sem_init(&let_sync_go, 0, 0);
 	for (unsigned i = 0; i < sizeof(data); i++)

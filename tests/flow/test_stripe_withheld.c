@@ -62,6 +62,7 @@ static bool have_begun(void *n)
 /* ---- the withholder ---- */
 
 static struct stripe_client withholder;
+static uint64_t term; /* of its handle */
 
 static void withhold_write(void)
 {
@@ -71,6 +72,7 @@ static void withhold_write(void)
 
 	stripe_rig.engine = withholder_local(data, BYTES);
 	stripe_connect(&withholder, 50, 0, &object);
+	withholder.handle.term = term;
 	stripe_rig.engine = engine;
 	atomic_store(&begun, 0);
 	stripe_write_begin_at(&withholder, &call, 0, data, BYTES, false);
@@ -198,6 +200,20 @@ static void newer_lane(void **state)
 	stop();
 }
 
+/* A manager that stands still has no share in what the next one does. */
+static void newer_term(void **state)
+{
+	(void)state;
+	term = 4;
+	start();
+	manager.handle.term = 5;
+	assert_int_equal(stripe_write(&manager, 0, newer, BYTES, false), STRIPE_OK);
+	assert_int_equal(closed(), 1);
+	term = 0;
+	end_withholder();
+	stop();
+}
+
 static bool is_closed(void *arg)
 {
 	return closed() || ((struct stripe_rig_call *)arg)->done;
@@ -272,7 +288,7 @@ static int tear_down(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = { BOTH(fence), BOTH(removal), LOCAL(newer_lane), BOTH(disk_is_waited_for) };
+	static const struct CMUnitTest tests[] = { BOTH(fence), BOTH(removal), LOCAL(newer_lane), LOCAL(newer_term), BOTH(disk_is_waited_for) };
 
 	return cmocka_run_group_tests_name("stripes withheld", tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_volume_frozen.c - a writer and a stripe server of a volume that stop during a cut, and go on later: nothing of the old
- * epoch is written, and nothing late overwrites something newer. All are processes
+ * test_volume_frozen.c - a writer and a stripe server of a volume that stop during a cut, and go on later, and a manager that is
+ * killed: nothing of the old epoch is written, and nothing late overwrites something newer. All are processes
  *
  * A relay (tests/tumble/relay.h) is between all clients and each server. What it holds is under way: it arrives when the cut is
  * long over. The counters of the server tell that it has arrived.
@@ -24,11 +24,15 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "leat.h"
 #include "leat_admin.h"
+#include "nfs_peer.h"
 #include "tests/tumble/leatds.h"
 #include "tmp_dir.h"
+
+LOG_DEFINE("test");
 
 #define SERVERS 4u
 #define UNIT 65536u
@@ -161,11 +165,11 @@ static void check_file(const char *name, const uint8_t *want, size_t good)
 
 static void add_refusals(void *ctx, const char *name, uint64_t value)
 {
-	if (!strcmp(name, "stripe_fenced") || !strcmp(name, "stripe_old_lanes"))
+	if (!strcmp(name, "stripe_fenced") || !strcmp(name, "stripe_old_lanes") || !strcmp(name, "stripe_old_terms"))
 		*(uint64_t *)ctx += value;
 }
 
-/* Calls of an older epoch or connection that the servers have refused */
+/* Calls of an older epoch, connection or manager that the servers have refused */
 static uint64_t count_refusals(void)
 {
 	uint64_t n = 0;
@@ -290,6 +294,66 @@ static void late_write_and_newer(void **state)
 	(void)leat_close(f);
 	leat_umount(m);
 	check_file("newer", data, BYTES);
+}
+
+/* ---- the manager is killed --------------------------------------------------------------- */
+
+static void connect_nfs(struct nfs_peer *p)
+{
+	memset(p, 0, sizeof(*p));
+	p->cred.uid = geteuid();
+	p->cred.gid = getegid();
+	strcpy(p->cred.machine, "peer");
+	p->tcp = (struct rpcrdma_addr){ .transport = RPCRDMA_TCP, .host = "127.0.0.1", .port = servers.ports[SERVERS] };
+	assert_int_equal(rpcrdma_domain_create(NULL, &p->domain), 0);
+	assert_int_equal(rpcrdma_engine_create(p->domain, NULL, &p->engine), 0);
+	nfs_peer_connect(p, RPCRDMA_TCP, 0);
+	assert_int_equal(nfs_peer_mount(p, "/v", &p->root), MNT3_OK);
+}
+
+static void disconnect_nfs(struct nfs_peer *p)
+{
+	nfs_peer_disconnect(p);
+	rpcrdma_engine_destroy(p->engine);
+	rpcrdma_domain_destroy(p->domain);
+}
+
+static void write_until_ok(struct nfs_peer *p, const struct nfs_fh *fh)
+{
+	uint64_t until = clock_now_ns() + 60 * NS_PER_S;
+	nfsstat3 status;
+
+	do
+		status = nfs_peer_write(p, fh, 0, data, SERVERS * UNIT, FILE_SYNC, NULL);
+	while (status == NFS3ERR_IO && clock_now_ns() < until);
+	assert_int_equal(status, NFS3_OK);
+}
+
+/* What it has sent to the stripe servers for an NFS client arrives behind what the next manager sends for that client. */
+static void killed_manager(void **state)
+{
+	struct nfs_fh fh;
+	struct nfs_peer p;
+	uint64_t before;
+
+	(void)state;
+	make_file("killed", true);
+	connect_nfs(&p);
+	assert_int_equal(nfs_peer_lookup(&p, &p.root, "killed", &fh), NFS3_OK);
+	write_until_ok(&p, &fh); /* it has connections */
+	before = count_refusals();
+	fail_all(FLEET_HOLD);
+	assert_int_equal(nfs_peer_write(&p, &fh, 0, other, SERVERS * UNIT, FILE_SYNC, NULL), NFS3ERR_IO);
+	assert_true(leatds_queued(&servers) > 0);
+	disconnect_nfs(&p);
+	assert_int_equal(leatds_fail(&servers, SERVERS, FLEET_KILL), 0);
+	assert_int_equal(leatds_heal(&servers, SERVERS, FLEET_KILL), 0);
+	connect_nfs(&p);
+	write_until_ok(&p, &fh);
+	deliver_held();
+	disconnect_nfs(&p);
+	check_file("killed", data, BYTES);
+	wait_for_refusals(before + 1);
 }
 
 /* ---- the writer stops -------------------------------------------------------------------- */
@@ -440,6 +504,7 @@ int main(void)
 		cmocka_unit_test(frozen_server),
 		cmocka_unit_test(late_write_and_cut),
 		cmocka_unit_test(late_write_and_newer),
+		cmocka_unit_test(killed_manager),
 		cmocka_unit_test(frozen_writer),
 		cmocka_unit_test(frozen_writer_goes_on),
 	};

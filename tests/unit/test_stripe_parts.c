@@ -36,7 +36,7 @@ static char why[512];
 static struct stripe_handle handle(void)
 {
 	struct stripe_handle h = { .volume = VOLUME, .server = 0x0a0b0c0d, .name.stripe = 0x01020304, .rights = STRIPE_MAY_WRITE,
-				   .epoch = UINT64_C(0x1122334455667788), .expiry = 1800000000 };
+				   .epoch = UINT64_C(0x1122334455667788), .expiry = 1800000000, .term = UINT64_C(0x99aabbccddeeff00) };
 
 	for (unsigned i = 0; i < STRIPE_OBJECT_BYTES; i++)
 		h.name.object[i] = (char)(0xf0 + i);
@@ -58,6 +58,7 @@ static void handles(void **state)
 	assert_int_equal(got.rights, h.rights);
 	assert_int_equal(got.epoch, h.epoch);
 	assert_int_equal(got.expiry, h.expiry);
+	assert_int_equal(got.term, h.term);
 	assert_int_equal(stripe_handle_read(&both, bytes, &got), 0); /* the old key */
 	assert_int_equal(stripe_handle_read(&other, bytes, &got), -EBADF);
 	for (unsigned i = 0; i < 8 * STRIPE_HANDLE_BYTES; i++) {

@@ -5,7 +5,8 @@
  *
  * Operation: The session's descriptor is watched by the reactor's loop; its callbacks run on the reactor. A start of
  *            an operation outside of leat_poll() kicks the session, so that one pass sends what one pass of the reactor
- *            has started. libleat asks for layouts (leat_volume_source): a worker reads them, as those for other clients.
+ *            has started. libleat asks for layouts (leat_volume_source): a worker reads them, as those for other clients. They
+ *            have the term of this manager: nothing that an earlier one has sent is executed behind what this one sends.
  * Memory:    Counted by the stores and the open files that use it. The last one may go inside a callback of the session,
  *            so a message ends it.
  * Threads:   The reactor's. A lock protects the list of all ports: stores of several reactors come and go.
@@ -24,7 +25,10 @@
 #include "leat_volume.h"
 #include "volume_layout.h"
 #include "volume_manager.h"
+#include "volume_pending.h"
 #include "volume_view.h"
+
+#define AGAIN_NS (5 * NS_PER_MS)
 
 struct volume_port {
 	struct list link; /* in ports */
@@ -53,6 +57,8 @@ struct layout_job {
 	struct volume_file file;
 	struct leat_volume_question *question;
 	struct file_layout layout;
+	uint64_t term;
+	struct rpcrdma_timer timer;
 	int err;
 };
 
@@ -60,22 +66,33 @@ static void run_layout(struct worker_job *job)
 {
 	struct layout_job *l = container_of(job, struct layout_job, job);
 
-	l->err = volume_layout_of(&l->file, l->port->heals, &l->layout);
+	l->err = volume_pending_term(l->file.m->dir->pending, &l->term);
+	if (!l->err)
+		l->err = volume_layout_of(&l->file, l->port->heals, &l->layout);
 }
 
-static void reply(struct volume_port *p, struct leat_volume_question *q, int err, const struct file_layout *l)
+static void reply(const struct layout_job *l)
 {
 	struct leat_volume_answer a = { .size = sizeof(a) };
 
-	if (!err) {
-		memcpy(a.object, l->object, sizeof(a.object));
-		a.epoch = l->epoch;
-		a.stripe = l->at.unit;
-		a.nstripes = l->at.width;
-		a.servers = l->servers;
+	if (!l->err) {
+		memcpy(a.object, l->layout.object, sizeof(a.object));
+		a.epoch = l->layout.epoch;
+		a.stripe = l->layout.at.unit;
+		a.nstripes = l->layout.at.width;
+		a.servers = l->layout.servers;
+		a.term = l->term;
 	}
-	leat_volume_reply(q, err, &a);
-	volume_port_kick(p);
+	leat_volume_reply(l->question, l->err, &a);
+	volume_port_kick(l->port);
+}
+
+/* The manager has no term yet: for a moment after its start. */
+static void on_again(struct rpcrdma_timer *t)
+{
+	struct layout_job *l = container_of(t, struct layout_job, timer);
+
+	loop_submit(l->port->loop, &l->job);
 }
 
 static void done_layout(struct worker_job *job)
@@ -83,7 +100,12 @@ static void done_layout(struct worker_job *job)
 	struct layout_job *l = container_of(job, struct layout_job, job);
 	struct volume_port *p = l->port;
 
-	reply(p, l->question, l->err, &l->layout);
+	if (l->err == -EINPROGRESS) {
+		l->timer.fn = on_again;
+		rpcrdma_timer_set(p->loop->engine, &l->timer, AGAIN_NS);
+		return;
+	}
+	reply(l);
 	volume_manager_put(l->manager);
 	free(l);
 	volume_port_put(p);
