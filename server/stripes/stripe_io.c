@@ -91,7 +91,9 @@ static enum prog_begin try_enter(struct stripe_call *call, const struct need *ne
 	*ret_err = enter_lane(call, need->changes);
 	if (*ret_err)
 		return *ret_err == -EINPROGRESS ? PROG_WAIT : PROG_REPLY;
+	call->covers = stripe_ops_any(&call->o->ops) ? UINT64_MAX : call->o->writes;
 	call->o->written |= need->changes;
+	call->o->writes += need->changes;
 	call->file = call->o->exists ? call->o->files[call->req->reactor->idx] : NULL; /* another call may create it */
 	stripe_op_enter(call, need->changes);
 	return PROG_MOVE;
@@ -210,6 +212,15 @@ enum prog_begin stripe_commit_begin(struct req *r)
 	return PROG_MOVE;
 }
 
+/* All that was written is stable: closing the object needs no sync. */
+static void note_synced(struct stripe_call *call)
+{
+	pthread_mutex_lock(&call->vol->lock);
+	if (call->o->writes == call->covers)
+		call->o->written = false;
+	pthread_mutex_unlock(&call->vol->lock);
+}
+
 void stripe_change_finish(struct req *r)
 {
 	struct stripe_call *call = stripe_call(r);
@@ -222,6 +233,8 @@ void stripe_change_finish(struct req *r)
 	/* of two syncs of a file at the same time the kernel may tell one of a loss: the other one sees the verifier change */
 	if (!err && !commits && syncs && now != call->verf)
 		err = -EIO;
+	if (!err && commits)
+		note_synced(call);
 	stripe_op_end(call);
 	if (err) {
 		stripe_refuse(r, err);

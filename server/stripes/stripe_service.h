@@ -134,6 +134,7 @@ struct stripe_call {
 	struct stripe_op op;
 	struct stripe_pass pass;
 	uint64_t verf;
+	uint64_t covers; /* of a COMMIT: object->writes, if all of them had ended; else UINT64_MAX */
 
 	bool is_command; /* its member of the union is command */
 	bool managed;	 /* it is the manager's, and in progress: a command that a worker executes, or a WRITE */

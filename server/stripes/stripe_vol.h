@@ -53,12 +53,13 @@ struct stripe_object {
 	bool busy;		/* a call has the turn */
 	struct list waiters;	/* struct req_waiter: for the turn, or for operations to end */
 	struct stripe_ops ops;	/* in progress; the era counts changes of rec.epoch and rec.removed */
+	bool written;		/* data was written that a sync is to report the loss of */
+	uint64_t writes;	/* WRITEs that have begun */
 	/* the turn's: */
 	bool loaded;		/* the next ones are known */
 	bool doubtful;		/* not loaded: a record may be on disk, or in memory only */
 	bool exists;
 	bool named;		/* its name is durable */
-	bool written;		/* data was written that a sync is to report the loss of */
 	struct stripe_record rec; /* durable */
 	int fd;			/* of records, cuts and syncs before it is closed; -1: it does not exist, or is not loaded */
 	struct store_file *files[]; /* by reactor: for its stores; NULL: not open yet */

@@ -87,8 +87,11 @@ static int fail_sync(void)
 	return -1;
 }
 
+static atomic_uint syncs;
+
 int __wrap_fsync(int fd)
 {
+	atomic_fetch_add(&syncs, 1);
 	if (atomic_exchange(&hold_sync, false)) {
 		atomic_store(&sync_held, true);
 		while (sem_wait(&let_sync_go))
@@ -263,6 +266,33 @@ static void moves_tcp(void **state)
 	stripe_rig_url = "tcp://127.0.0.1:0";
 	moves_data("");
 	stripe_rig_url = NULL;
+}
+
+/* Return: the syncs of the server's end */
+static unsigned syncs_at_the_end(bool commits, bool writes_again)
+{
+	struct stripe_client c;
+	unsigned before;
+
+	start(&c);
+	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
+	if (commits)
+		assert_int_equal(stripe_commit(&c), STRIPE_OK);
+	if (writes_again)
+		assert_int_equal(stripe_write(&c, 50, data, 100, false), STRIPE_OK);
+	stripe_close(&c);
+	before = atomic_load(&syncs);
+	stripe_rig_stop();
+	return atomic_load(&syncs) - before;
+}
+
+/* An object that is closed is synced, unless a COMMIT has covered all of it. */
+static void closes_without_sync(void **state)
+{
+	(void)state;
+	assert_int_equal(syncs_at_the_end(true, false), 0);
+	assert_int_equal(syncs_at_the_end(false, true), 1);
+	assert_int_equal(syncs_at_the_end(true, true), 1);
 }
 
 static void bad_ranges(void **state)
@@ -1147,6 +1177,7 @@ int main(void)
 		cmocka_unit_test(full),
 		cmocka_unit_test(sync_fails),
 		cmocka_unit_test(files_are_closed),
+		cmocka_unit_test(closes_without_sync),
 		cmocka_unit_test(reads_while_created),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(other_clients),
