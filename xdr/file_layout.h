@@ -15,9 +15,14 @@
  *	52	cut (4): enum file_cut
  *	56	bytes (8): of the file behind the cut; 0 without one
  *	64	servers (4 each): stripe i is on server i of this list
+ *	...	earlier cuts: epoch (8), bytes (8) of each; as many as there is room for
  *	...	signature (8): by a key of the volume, of the bytes above, the number of the inode (8) and its generation (8)
  *
  * The signature binds the layout to one inode: a copy of the attribute on another file is refused.
+ *
+ * A server that was away may lack several cuts. If its object has epoch e, it has to be cut to the least of the cuts that began
+ * later epochs. So a cut is forgotten when a later one is as short, and both epochs and bytes of the list grow, up to the last
+ * cut. A server gets all of them, in this order; those that it has change nothing.
  *
  * The defaults of a directory, for new files and directories in it:
  *
@@ -45,7 +50,8 @@
 
 #define FILE_LAYOUT_TAG "leatlay1"
 #define FILE_LAYOUT_HEAD 64u
-#define FILE_LAYOUT_MAX (FILE_LAYOUT_HEAD + 4 * LAYOUT_WIDTH_MAX + 8)
+#define FILE_CUTS_MAX 16u /* earlier cuts */
+#define FILE_LAYOUT_MAX (FILE_LAYOUT_HEAD + 4 * LAYOUT_WIDTH_MAX + 16 * FILE_CUTS_MAX + 8)
 
 #define DIR_DEFAULTS_TAG "leatdir1"
 #define DIR_DEFAULTS_BYTES 16u
@@ -62,6 +68,11 @@ enum file_cut {
 	FILE_CUT_FENCE, /* servers may lack the epoch and the cut */
 };
 
+/* A cut before the last one. */
+struct file_cut_at {
+	uint64_t epoch, bytes;
+};
+
 struct file_layout {
 	uint64_t volume;
 	char object[STRIPE_OBJECT_BYTES];
@@ -70,11 +81,20 @@ struct file_layout {
 	uint64_t cut_bytes; /* 0 without a cut */
 	struct layout at; /* unit and width */
 	uint32_t servers[LAYOUT_WIDTH_MAX];
+	uint32_t nearlier; /* 0 without a cut */
+	struct file_cut_at earlier[FILE_CUTS_MAX];
 };
 
 struct dir_defaults {
 	uint32_t unit, width; /* 0: as the volume says */
 };
+
+/** file_layout_cut - begins a cut to @bytes, in the next epoch; an earlier one need not be complete
+ * Return: 0; -ENOSPC: too many earlier ones have to be remembered */
+int must_check file_layout_cut(struct file_layout *l, uint64_t bytes);
+
+/** file_layout_cut_done - all servers have the cuts */
+void file_layout_cut_done(struct file_layout *l);
 
 /** file_layout_encode - signs a layout with the first key; Return: the number of bytes */
 size_t file_layout_encode(const struct stripe_keys *keys, const struct inode_id *inode, const struct file_layout *l,

@@ -106,8 +106,7 @@ static int end_cut(const struct volume_file *f, uint64_t epoch)
 
 	if (err || l.cut != FILE_CUT_FENCE || l.epoch != epoch)
 		return err;
-	l.cut = FILE_CUT_NONE;
-	l.cut_bytes = 0;
+	file_layout_cut_done(&l);
 	return volume_layout_put(f, &l);
 }
 

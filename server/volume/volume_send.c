@@ -192,14 +192,25 @@ static int take_term(struct volume_send *s, const struct volume_manager *m)
 typedef int (*command_fn)(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l,
 			  struct volume_lengths *ret, uint64_t *newest);
 
+static int fence_one(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l, const struct file_cut_at *at,
+		     uint64_t *newest)
+{
+	uint64_t cut = layout_object_bytes(&l->at, c->stripe, at->bytes);
+	int err = leat_volume_object_fence(m, c, at->epoch, &cut, NULL, newest);
+
+	return err == -ESTALE ? 0 : err; /* it has a newer epoch, or was removed */
+}
+
+/* All cuts that the server may lack, one after another: a server that has some of them keeps what was written since. */
 static int send_fence(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l,
 		      struct volume_lengths *ret, uint64_t *newest)
 {
-	uint64_t cut = layout_object_bytes(&l->at, c->stripe, l->cut_bytes);
-	int err = leat_volume_object_fence(m, c, l->epoch, &cut, NULL, newest);
+	int err = 0;
 
 	(void)ret;
-	return err == -ESTALE ? 0 : err; /* it has a newer epoch, or was removed */
+	for (uint32_t i = 0; i < l->nearlier && !err; i++)
+		err = fence_one(m, c, l, &l->earlier[i], newest);
+	return err ? err : fence_one(m, c, l, &(struct file_cut_at){ l->epoch, l->cut_bytes }, newest);
 }
 
 static int send_stat(struct leat *m, const struct leat_volume_command *c, const struct file_layout *l,

@@ -4,7 +4,7 @@
  * volume_size.c - the size of a file whose writer may be gone
  *
  * Operation: The layout is read, the servers are asked without a lock, and the size is raised under the lock of the inode if
- *            the layout is still the same. While a cut is not complete, objects may be longer than the file.
+ *            the layout is still the same. Objects of older epochs do not count: their cut is not done yet.
  *            The clocks of stripe servers decide nothing but mtime: it becomes that of an object which was written
  *            after the last change of the inode. So a time that a client has set after its last write stays.
  * Memory:    The stack.
@@ -82,9 +82,7 @@ static int find_layout(const struct volume_file *f, struct file_layout *ret)
 		return 0;
 	if (!rc)
 		rc = volume_layout_removed(f, ret);
-	if (rc)
-		return rc == 1 ? 0 : rc;
-	return ret->cut == FILE_CUT_NONE ? 1 : -EAGAIN;
+	return rc < 0 ? rc : !rc;
 }
 
 static int take_lengths(const struct volume_file *f, const struct file_layout *asked, const struct volume_lengths *got)

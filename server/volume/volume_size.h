@@ -15,7 +15,7 @@ struct volume_send;
  * Also sets the time of the last change if an object was written after the last change of the inode. For the thread of
  * pending work; blocks as volume_send.h does.
  *
- * Return: 0, also if the file was removed, or has no layout; -EAGAIN: a cut is not complete, or has begun meanwhile;
+ * Return: 0, also if the file was removed, or has no layout; -EAGAIN: it was cut meanwhile;
  * -EHOSTDOWN: a server is away, what the others have counts; -EPERM: another manager is at work; -errno.
  */
 int must_check volume_size_ask(struct volume_send *s, const struct volume_file *f);

@@ -32,6 +32,7 @@
 #include "base/log.h"
 #include "crash_points.h"
 #include "leat.h"
+#include "leat_volume.h"
 #include "leat_flow.h"
 #include "nfs_peer.h"
 #include "server.h"
@@ -201,6 +202,20 @@ static int act_cut(struct leat *on)
 	return first(err, leat_close(f));
 }
 
+/* The second cut is longer than the first one: it must not bring back what that one has cut. */
+static int act_cut_twice(struct leat *on)
+{
+	struct leat_file *f;
+	int err = leat_open(on, "f", O_RDWR, 0, &f);
+
+	if (err)
+		return err;
+	err = first(err, leat_ftruncate(f, CUT));
+	err = first(err, leat_ftruncate(f, BYTES));
+	err = first(err, leat_ftruncate(f, 2 * CUT));
+	return first(err, leat_close(f));
+}
+
 static int act_unlink(struct leat *on)
 {
 	return leat_unlink(on, "f");
@@ -300,6 +315,13 @@ static bool is_cut(int64_t bytes, bool done)
 	return (bytes == CUT && has(data, CUT)) || (!done && bytes == BYTES && has(data, BYTES));
 }
 
+static bool is_cut_twice(int64_t bytes, bool done)
+{
+	bool once = (bytes == CUT || bytes == BYTES || bytes == 2 * CUT) && !memcmp(mem, data, CUT) && is_zero(CUT);
+
+	return (once && (!done || bytes == 2 * CUT)) || (!done && bytes == BYTES && has(data, BYTES));
+}
+
 static bool is_removed(int64_t bytes, bool done)
 {
 	return bytes == -1 || (!done && bytes == BYTES && has(data, BYTES));
@@ -320,12 +342,14 @@ struct scene {
 	bool (*is_right)(int64_t bytes, bool done);
 	uint64_t bytes; /* of the file at first; 0: there is none */
 	bool replaces;
+	bool away; /* a stripe server is, until the act has ended */
 	unsigned long points[3]; /* at least, of client, manager, stripe servers */
 };
 
 struct act {
 	const struct scene *scene;
 	unsigned first, last;
+	unsigned away; /* a stripe server */
 	unsigned long n;
 	int err;
 	atomic_bool ended;
@@ -357,7 +381,8 @@ static bool stop_at(struct act *a)
 
 	crash_points_arm(CRASH_NOBODY, CRASH_NOBODY, 0);
 	assert_int_equal(pthread_create(&client, NULL, run_act, a), 0);
-	while (!crash_points_killed() && (!atomic_load(&a->ended) || volume_rig_entries("m/pending")) && clock_now_ns() < until)
+	while (!crash_points_killed() && (!atomic_load(&a->ended) || (!a->scene->away && volume_rig_entries("m/pending"))) &&
+	       clock_now_ns() < until)
 		(void)poll(NULL, 0, 1);
 	who = crash_points_killed();
 	if (who && who != PARTY_CLIENT)
@@ -365,6 +390,11 @@ static bool stop_at(struct act *a)
 	assert_int_equal(pthread_join(client, NULL), 0);
 	crash_points_disarm();
 	crash_points_revive();
+	if (a->scene->away) {
+		crash_points_join(PARTY_SERVER + a->away);
+		volume_rig_start_server(a->away);
+		crash_points_join(CRASH_NOBODY);
+	}
 	volume_rig_settle();
 	wait_for_leases();
 	return who != CRASH_NOBODY;
@@ -416,6 +446,17 @@ static void remove_all(void)
 	assert_int_equal(see_objects(), 0);
 }
 
+static unsigned server_of(const char *name, unsigned stripe)
+{
+	struct leat_volume_layout *l;
+	unsigned server;
+
+	assert_int_equal(leat_volume_layout(m, name, &l), 0);
+	server = l->stripes[stripe]->server - 1;
+	leat_volume_layout_free(l);
+	return server;
+}
+
 static void check_party(const struct scene *s, unsigned first, unsigned last)
 {
 	static const char *const names[] = { "client", "manager", "stripe servers" };
@@ -431,9 +472,13 @@ static void check_party(const struct scene *s, unsigned first, unsigned last)
 			write_file("f", data, s->bytes);
 		if (s->replaces)
 			write_file("new", other, HALF);
+		if (s->away)
+			a.away = server_of("f", 1);
 		leat_umount(m);
 		if (s->act == act_nfs)
 			connect_nfs();
+		if (s->away)
+			volume_rig_end_server(a.away);
 		more = stop_at(&a);
 		if (s->act == act_nfs)
 			disconnect_nfs();
@@ -454,31 +499,33 @@ static void check(const struct scene *s)
 	leat_flow_skip_rdma(OVER_TCP);
 	check_party(s, PARTY_CLIENT, PARTY_CLIENT);
 	check_party(s, PARTY_MANAGER, PARTY_MANAGER);
+	if (s->away)
+		return;
 	check_party(s, PARTY_SERVER, PARTY_SERVER + VOLUME_RIG_SERVERS - 1);
 }
 
 static void creates(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_create, is_created, 0, false, { 2, 6, 0 } });
+	check(&(struct scene){ act_create, is_created, 0, false, false, { 2, 6, 0 } });
 }
 
 static void extends(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_extend, is_extended, HALF, false, { 8, 7, 9 } });
+	check(&(struct scene){ act_extend, is_extended, HALF, false, false, { 8, 7, 9 } });
 }
 
 static void appends(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_append, is_appended, HALF, false, { 8, 7, 9 } });
+	check(&(struct scene){ act_append, is_appended, HALF, false, false, { 8, 7, 9 } });
 }
 
 /* The client is one of NFS, so the manager calls the stripe servers. */
 static void extends_by_nfs(void **state)
 {
-	const struct scene s = { act_nfs, is_extended, HALF, false, { 0, 6, 8 } };
+	const struct scene s = { act_nfs, is_extended, HALF, false, false, { 0, 6, 8 } };
 
 	(void)state;
 	leat_flow_skip_rdma(OVER_TCP);
@@ -489,19 +536,25 @@ static void extends_by_nfs(void **state)
 static void cuts(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_cut, is_cut, BYTES, false, { 3, 14, 12 } });
+	check(&(struct scene){ act_cut, is_cut, BYTES, false, false, { 3, 14, 12 } });
+}
+
+static void cuts_twice(void **state)
+{
+	(void)state;
+	check(&(struct scene){ act_cut_twice, is_cut_twice, BYTES, false, true, { 4, 8, 0 } });
 }
 
 static void unlinks(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_unlink, is_removed, BYTES, false, { 1, 7, 12 } });
+	check(&(struct scene){ act_unlink, is_removed, BYTES, false, false, { 1, 7, 12 } });
 }
 
 static void replacements(void **state)
 {
 	(void)state;
-	check(&(struct scene){ act_replace, is_replaced, BYTES, true, { 1, 7, 12 } });
+	check(&(struct scene){ act_replace, is_replaced, BYTES, true, false, { 1, 7, 12 } });
 }
 
 int main(void)
@@ -512,6 +565,7 @@ int main(void)
 		cmocka_unit_test(extends_by_nfs),
 		cmocka_unit_test(appends),
 		cmocka_unit_test(cuts),
+		cmocka_unit_test(cuts_twice),
 		cmocka_unit_test(unlinks),
 		cmocka_unit_test(replacements),
 	};

@@ -302,6 +302,146 @@ static void same_cut_again(void **state)
 	check_file("f", 100000);
 }
 
+/* ---- several cuts while servers are away ---- */
+
+static uint8_t want[BYTES];
+
+static void cut_and_note(const char *name, uint64_t bytes)
+{
+	cut(name, bytes);
+	memset(want + bytes, 0, BYTES - bytes);
+}
+
+/* Which stripe of the file is on server @i: units of 64 KiB, 4 stripes */
+static uint32_t stripe_on(const char *name, unsigned i)
+{
+	struct leat_volume_layout *l;
+	uint32_t stripe = 0;
+
+	assert_int_equal(leat_volume_layout(m, name, &l), 0);
+	while (l->stripes[stripe]->server != i + 1)
+		stripe++;
+	leat_volume_layout_free(l);
+	return stripe;
+}
+
+/* Writes unit @row of the stripe on server @i, once the manager has brought that to the epoch of the file. */
+static void write_unit(const char *name, unsigned i, unsigned row, uint8_t value)
+{
+	struct leat_file *f = volume_rig_open(m, name, O_RDWR);
+	size_t off = (4 * row + stripe_on(name, i)) * 65536;
+
+	memset(want + off, value, 65536);
+	assert_int_equal(leat_pwrite(f, want + off, 65536, off), 65536);
+	assert_int_equal(leat_close(f), 0);
+}
+
+static void check_wanted(const char *name)
+{
+	struct leat *on = volume_rig_mount(NULL);
+	struct leat_file *f = volume_rig_open(on, name, O_RDWR);
+
+	assert_int_equal(leat_ftruncate(f, BYTES), 0);
+	assert_int_equal(leat_pread(f, mem, BYTES, 0), BYTES);
+	for (size_t i = 0; i < BYTES; i++)
+		if (mem[i] != want[i])
+			fail_msg("%s: byte %zu is %02x instead of %02x", name, i, mem[i], want[i]);
+	assert_int_equal(leat_close(f), 0);
+	leat_umount(on);
+}
+
+/* A server that was away for all cuts keeps what is before the shortest one. The others keep what was written between. */
+static void several_cuts(void **state)
+{
+	(void)state;
+	for (unsigned restart = 0; restart < 2; restart++) {
+		const char *name = restart ? "g" : "f";
+
+		write_file(name);
+		memcpy(want, data, BYTES);
+		volume_rig_end_server(2);
+		cut_and_note(name, 600000);
+		cut_and_note(name, 100000);
+		cut(name, BYTES);
+		write_unit(name, 1, 1, 77);
+		write_unit(name, 0, 2, 78);
+		cut_and_note(name, 500000);
+		assert_int_equal(epoch_of(name), 4);
+		if (restart) {
+			volume_rig_end_manager();
+			volume_rig_start_manager();
+		}
+		write_unit(name, 3, 3, 79);
+		assert_int_equal(volume_rig_entries("m/pending"), 1);
+		volume_rig_start_server(2);
+		volume_rig_settle();
+		check_wanted(name);
+	}
+}
+
+/* A server that has the first cut, and lacks the second one, is not cut as the first one says: it was written since. */
+static void back_between_cuts(void **state)
+{
+	(void)state;
+	write_file("f");
+	memcpy(want, data, BYTES);
+	volume_rig_end_server(1);
+	volume_rig_end_server(2);
+	cut_and_note("f", 100000);
+	volume_rig_start_server(1); /* it gets the cut, which stays pending for the other one */
+	cut("f", BYTES);
+	write_unit("f", 1, 1, 77);
+	volume_rig_end_server(1);
+	cut_and_note("f", 9 * 65536);
+	volume_rig_start_server(1);
+	volume_rig_start_server(2);
+	volume_rig_settle();
+	check_wanted("f");
+}
+
+/* The list of cuts is bounded: then a longer one fails, and a shorter one does not. */
+static void too_many_cuts(void **state)
+{
+	struct leat_file *f;
+	int err = 0;
+
+	(void)state;
+	write_file("f");
+	memcpy(want, data, BYTES);
+	volume_rig_end_server(2);
+	for (unsigned i = 1; i < 40 && !err; i++) {
+		f = volume_rig_open(m, "f", O_RDWR);
+		err = leat_ftruncate(f, BYTES);
+		assert_int_equal(err, 0);
+		err = leat_ftruncate(f, i * 1000);
+		assert_int_equal(leat_close(f), 0);
+	}
+	assert_int_equal(err, -EIO);
+	cut_and_note("f", 1000);
+	volume_rig_start_server(2);
+	volume_rig_settle();
+	check_wanted("f");
+}
+
+/* It is removed while cuts are pending. */
+static void removed_between_cuts(void **state)
+{
+	unsigned n;
+
+	(void)state;
+	write_file("f");
+	volume_rig_end_server(2);
+	cut("f", 100000);
+	cut("f", 50000);
+	assert_int_equal(leat_unlink(m, "f"), 0);
+	volume_rig_start_server(2);
+	volume_rig_settle();
+	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++) {
+		assert_int_equal(volume_rig_objects(i, &n), 0);
+		assert_int_equal(n, 1);
+	}
+}
+
 /* What is pending survives the manager. */
 static void manager_restarts(void **state)
 {
@@ -418,6 +558,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(shrinks_and_grows), TEST(others_go_on),   TEST(unlink_leaves_tombstones), TEST(hard_links),
 		TEST(replaces),		 TEST(server_is_away), TEST(same_cut_again), TEST(manager_restarts),	       TEST(names_change_meanwhile), TEST(newer_term),
+		TEST(several_cuts), TEST(back_between_cuts), TEST(too_many_cuts), TEST(removed_between_cuts),
 	};
 
 	volume_times = (struct volume_times){ .server = "300ms", .probe_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };

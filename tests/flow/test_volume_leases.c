@@ -357,6 +357,44 @@ static void cut_or_removed(void **state)
 }
 
 /* What a client has written and not reported is cut by another one, and does not come back. */
+/* The same while an earlier cut is pending, since a server is away: of those in reach nothing is left. */
+static void cut_between_cuts(void **state)
+{
+	static const char byte = 'x';
+	struct leat *writer = volume_rig_mount(NULL), *other;
+	struct leat_file *f = open_file(writer, "lc", O_RDWR | O_CREAT), *g;
+	struct leat_volume_layout *l;
+	uint32_t stripe;
+
+	(void)state;
+	write_at(f, BYTES, 0);
+	assert_int_equal(leat_fsync(f), 0);
+	assert_int_equal(leat_volume_layout(m, "lc", &l), 0);
+	stripe = l->stripes[0]->server == 1 ? 1 : 0; /* not that of the server which goes */
+	leat_volume_layout_free(l);
+	volume_rig_end_server(0);
+	assert_int_equal(leat_truncate(m, "lc", 10), 0);
+	assert_int_equal(volume_rig_entries("m/pending"), 1);
+	atomic_store(&volume_watch.is_silent, true);
+	while (leat_pwrite(f, &byte, 1, stripe * UNIT + 4 * UNIT + 5) != 1) /* the file may count as lost for a while */
+		(void)poll(NULL, 0, 1);
+	assert_int_equal(leat_truncate(m, "lc", UNIT), 0); /* the manager knew of 10 bytes */
+	atomic_store(&volume_watch.is_silent, false);
+	volume_rig_start_server(0);
+	volume_rig_settle();
+	(void)leat_close(f);
+	leat_umount(writer);
+	assert_int_equal(stat_of("lc").st_size, UNIT);
+	assert_int_equal(leat_truncate(m, "lc", BYTES), 0);
+	other = volume_rig_mount(NULL);
+	g = open_file(other, "lc", O_RDONLY);
+	assert_int_equal(leat_pread(g, mem, BYTES, 0), BYTES);
+	for (size_t i = 10; i < BYTES; i++)
+		assert_int_equal(mem[i], 0);
+	assert_int_equal(leat_close(g), 0);
+	leat_umount(other);
+}
+
 static void cut_above_the_size(void **state)
 {
 	struct leat *writer = volume_rig_mount(NULL), *other;
@@ -479,6 +517,7 @@ int main(void)
 		TEST(writer_vanishes), TEST(server_is_away), LONG(manager_restarts), LONG(another_state), TEST(one_of_two_vanishes),
 		LONG(last_report),     TEST(idle_writer),    TEST(writes_go_on),     TEST(cut_or_removed),
 		TEST(times),	       TEST(counters),
+		LONG(cut_between_cuts),
 		LONG(cut_above_the_size), /* last, since its lease does not lapse */
 	};
 

@@ -76,8 +76,8 @@ bool volume_has_writers(const struct fh_obj *o);
  * every server in reach when it returns 0, and durably intended for the others.
  * @may_wait: the caller is counted (client_begin_long()), and may wait for stripe servers
  *
- * Return: 0; -EACCES; -EAGAIN: it would have to wait, or an earlier cut is not complete yet, since a server is away; -EIO: also if another manager is at
- * work; as volume_layout_find().
+ * Return: 0; -EACCES; -EAGAIN: it would have to wait; -EIO: also if another manager is at work, or if the file was cut
+ * too often while a server is away; as volume_layout_find().
  */
 int must_check volume_set_size(const struct fh_obj *o, uint64_t bytes, bool may_wait, const struct creds *cr);
 

@@ -5,7 +5,8 @@
  *
  * Operation: The steps of a cut are durable one by one: the link in pending/, the layout with the next epoch (FILE_CUT_SIZE),
  *            the size, the layout again (FILE_CUT_FENCE). A caller that finds FILE_CUT_SIZE completes the size first
- *            (volume_layout_get()), so a half of a cut is not seen. Then the thread of pending work fences the objects.
+ *            (volume_layout_get()), so a half of a cut is not seen. Then the thread of pending work fences the objects. While
+ *            servers are away, the layout remembers the earlier cuts that they may lack (file_layout.h).
  * Memory:    The stack.
  * Threads:   Workers. They wait for the thread of pending work.
  * Errors:    -errno.
@@ -29,6 +30,36 @@ static void unlock(const struct volume_file *f)
 	pthread_mutex_unlock(volume_file_lock(f));
 }
 
+static void tell_too_many(const struct volume_file *f)
+{
+	struct volume_dir *d = f->m->dir;
+	bool tell;
+
+	pthread_mutex_lock(&d->log_lock);
+	tell = log_limit_ok(&d->refusals);
+	pthread_mutex_unlock(&d->log_lock);
+	if (tell)
+		log_warn("volume %s: inode %llu was cut too often while a stripe server is away", f->m->name + 1,
+			 (unsigned long long)f->ino);
+}
+
+/* Under the lock. An earlier cut need not be complete. */
+static int begin_cut(const struct volume_file *f, struct file_layout *l, uint64_t bytes)
+{
+	int err = volume_todo_link(f, l);
+
+	if (err)
+		return err;
+	if (file_layout_cut(l, bytes)) {
+		tell_too_many(f);
+		return -EIO; /* clients hang on a status that asks them to try again */
+	}
+	err = volume_layout_put(f, l);
+	if (!err)
+		err = volume_layout_get(f, l);
+	return err ? vfs_after(err) : 0;
+}
+
 /* Under the lock. @may_wait: else nothing is begun that servers have to be told. Return: 1: they are to be told; 0; -errno */
 static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_t bytes, bool may_wait, const struct creds *cr,
 		    struct file_layout *l)
@@ -49,18 +80,8 @@ static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_
 		/* a cut once more, by a client that got no reply: servers in reach may not have it yet */
 		return err ? err : l->cut == FILE_CUT_FENCE && l->cut_bytes == bytes;
 	}
-	if (l->cut == FILE_CUT_FENCE) /* which servers lack which cut is not recorded, so there is one at a time */
-		return -EAGAIN;
-	err = volume_todo_link(f, l);
-	if (err)
-		return err;
-	l->epoch++;
-	l->cut = FILE_CUT_SIZE;
-	l->cut_bytes = bytes;
-	err = volume_layout_put(f, l);
-	if (!err)
-		err = volume_layout_get(f, l);
-	return err ? vfs_after(err) : 1;
+	err = begin_cut(f, l, bytes);
+	return err ? err : 1;
 }
 
 bool volume_has_writers(const struct fh_obj *o)
@@ -88,7 +109,7 @@ int volume_set_size(const struct fh_obj *o, uint64_t bytes, bool may_wait, const
 			return -EAGAIN;
 		rc = volume_pending_ask(f.m->dir->pending, &f);
 	}
-	if (rc && rc != -EAGAIN && rc != -EHOSTDOWN) /* another cut is not complete, a server is away: the rest counts */
+	if (rc && rc != -EAGAIN && rc != -EHOSTDOWN) /* it is cut at the same time, or a server is away: the rest counts */
 		return rc;
 	lock(&f);
 	rc = set_size(o, &f, bytes, may_wait, cr, &l);
