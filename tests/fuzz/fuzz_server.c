@@ -16,7 +16,7 @@
  *             so that chunk lists may point at memory that exists. In a message the word FILE_WORD + n
  *             stands for the handle of file n, so that calls may, too; BLOCK_WORD for that of an
  *             attachment of a block volume, of instance 0; OBJECT_WORD + n for the name of an object of stripes,
- *             HANDLE_WORD + n for a handle of it, COMMAND_WORD + p for the command of procedure p, signed with the arguments
+ *             HANDLE_WORD + n for a handle of it (+ 4: with the term of a manager), COMMAND_WORD + p for the command of procedure p, signed with the arguments
  *             behind it; MARK_WORD + n in front of
  *             bytes without a record, for the mark of one that has them and n KiB more. A message is
  *             a Send, or a record with its mark. At the end of each script a well-behaved
@@ -522,8 +522,9 @@ static size_t put_stripe_word(uint8_t *to, size_t room, uint32_t word)
 		memcpy(to, object_of(word - OBJECT_WORD).object, STRIPE_OBJECT_BYTES);
 		return STRIPE_OBJECT_BYTES;
 	}
-	if (word - HANDLE_WORD < OBJECTS && room >= STRIPE_HANDLE_BYTES) {
-		h.name = object_of(word - HANDLE_WORD);
+	if (word - HANDLE_WORD < 2 * OBJECTS && room >= STRIPE_HANDLE_BYTES) {
+		h.name = object_of((word - HANDLE_WORD) % OBJECTS);
+		h.term = (word - HANDLE_WORD) / OBJECTS;
 		stripe_handle_make(&keys, &h, (char *)to);
 		return STRIPE_HANDLE_BYTES;
 	}
