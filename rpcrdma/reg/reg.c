@@ -6,8 +6,8 @@
  * Operation:  reg.h. A strategy is a preset: a list of kinds, and properties. The first kind that accepts a segment
  *             handles it:
  *
- *               slab     memory of rpcrdma_mem_alloc() or _register(): registered with a connection at first use and
- *                        kept as long as the connection (reg_slab.c); part of an arena, if there is one (mem.c)
+ *               slab     memory of rpcrdma_mem_alloc() or _register(): registered at first use and kept as long as the
+ *                        protection domain (reg_slab.c); part of an arena, if there is one (mem.c)
  *               cached   a cached registration (reg_cache.c)
  *               dynamic  a registration for each segment, deregistered with the call
  *
@@ -25,9 +25,9 @@
  *             windows. GIVEN_UP also deregisters what is accessible without a window, for all calls if there is no
  *             other way.
  *
- *             Connections that share a cache share a protection domain, a struct rr_shared_pd. They belong to one
- *             domain, device and server, and have the same settings. Keys given to one server do not work for another.
- *             Other connections have a PD of their own.
+ *             Connections that keep registrations share a protection domain, a struct rr_shared_pd. They belong to one
+ *             domain, device and server, and have the same settings. Keys given to one server do not work for another,
+ *             unless they trust each other (rpcrdma_clnt_attr.shares). Other connections have a PD of their own.
  * Memory:     The caller owns the offers. If one fails, its segments have ended.
  * Threads:    The connection's. Slab registrations are also found by their memory, under the domain's lock, so that
  *             rpcrdma_mem_free() can deregister them from any thread.
@@ -182,6 +182,7 @@ static int get_pd(struct rr_reg_conn *rc, const char *peer, const struct rpcrdma
 		.attr = { .entries = attr->reg_entries ? attr->reg_entries : RR_CACHE_ENTRIES,
 			  .bytes = attr->reg_bytes, .deferred = s->deferred,
 			  .dirty_watermark = attr->dirty_watermark },
+		.caches = s->kinds & CACHED && strcmp(attr->monitor, "explicit") != 0,
 		.monitor = attr->monitor,
 	};
 	int err;
@@ -189,8 +190,7 @@ static int get_pd(struct rr_reg_conn *rc, const char *peer, const struct rpcrdma
 	if (!like.attr.bytes) /* on the local fabric no memory is really pinned */
 		like.attr.bytes = rr_cache_bytes_default(rc->dev->transport != RPCRDMA_LOCAL);
 	snprintf(like.peer, sizeof(like.peer), "%s", peer);
-	err = rr_shared_pd_get(rc->engine->domain, rc->dev->fabric, &like,
-			       s->kinds & CACHED && strcmp(attr->monitor, "explicit") != 0, &rc->shared);
+	err = rr_shared_pd_get(rc->engine->domain, rc->dev->fabric, &like, s->kinds & (CACHED | SLAB), &rc->shared);
 	if (!err)
 		rc->pub.pd = rc->shared->pd;
 	return err;
@@ -211,7 +211,6 @@ int rr_reg_open(struct rpcrdma_engine *e, struct rr_dev *dev, const char *peer,
 		rc->bounce = attr->bounce_bytes;
 		rc->bounce_dynamic = rc->bounce ? 0 : rc->strategy->bounce;
 	}
-	list_init(&rc->slabs);
 	list_init(&rc->bounces);
 	err = get_pd(rc, peer, attr);
 	if (!err && rc->strategy->window)
@@ -470,7 +469,10 @@ int rr_reg_end(struct rr_reg *reg, struct rr_offer *offers, unsigned n, enum rr_
 		if (how == RR_END_DONE)
 			rr_reg_bounce_put(rc, o);
 	}
-	if (is_shared)
+	if (is_shared) {
+		if (rc->ep) /* registrations that others use stay: the peer's access ends with the connection */
+			rr_qp_disconnect(rc->ep->qp);
 		revoke_kinds(rc);
+	}
 	return is_shared ? -ECONNABORTED : is_lost ? -EFAULT : 0;
 }

@@ -33,17 +33,20 @@ struct rr_reg_kind {
 
 extern const struct rr_reg_kind rr_reg_slab, rr_reg_cached, rr_reg_dynamic;
 
-/* A protection domain and its cache, which connections to one server share. */
+/* A protection domain, its cache, and registrations of memory of rpcrdma_mem_alloc(), which connections to one server share,
+ * or to servers that trust each other. */
 struct rr_shared_pd {
 	struct list link;         /* domain->shared_pds; the domain's lock */
 	unsigned refs;            /* the domain's lock */
 	struct rr_pd *pd;
 	struct rr_cache *cache;   /* NULL: none */
+	struct list slabs;        /* reg_slab.c, most recently used first; the domain's lock */
 	int monitor_err;          /* ... because no monitor is available */
 	/* connections with equal values use the same one */
 	const struct rpcrdma_engine *engine; /* a call that is given up deregisters what others on its thread use */
 	const struct rr_reg_strategy *strategy;
 	struct rr_cache_attr attr;
+	bool caches;
 	const char *monitor;
 	char peer[RR_WHERE_BYTES];
 };
@@ -61,7 +64,6 @@ struct rr_reg_conn {
 	uint8_t trial_mem[64];
 	size_t bounce;                   /* smaller payloads are copied */
 	size_t bounce_dynamic;           /* ... if they would be registered for their call only */
-	struct list slabs;               /* reg_slab.c, most recently used first; the domain's lock */
 	struct list bounces;             /* reg_bounce.c: idle ones */
 	unsigned mapped_bounces;         /* idle or not, mappable by a server on this host */
 };
@@ -104,6 +106,12 @@ must_check int rr_shared_pd_get(struct rpcrdma_domain *d, struct rr_fabric *fabr
 
 /** rr_shared_pd_put - releases a shared PD; the last connection frees it */
 void rr_shared_pd_put(struct rpcrdma_domain *d, struct rr_shared_pd *sp);
+
+/** rr_shared_pd_is_alone - does one connection use it? Under the domain's lock */
+static inline bool rr_shared_pd_is_alone(const struct rr_shared_pd *sp)
+{
+	return sp->refs == 1;
+}
 
 /** rr_shared_pd_revoke - at the end of a connection, deregisters cached registrations if no other connection
  * uses the shared PD */

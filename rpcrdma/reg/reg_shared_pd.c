@@ -20,7 +20,7 @@
 
 static bool is_like(const struct rr_shared_pd *a, const struct rr_shared_pd *b)
 {
-	return a->engine == b->engine && a->strategy == b->strategy && a->attr.entries == b->attr.entries &&
+	return a->engine == b->engine && a->strategy == b->strategy && a->caches == b->caches && a->attr.entries == b->attr.entries &&
 	       a->attr.bytes == b->attr.bytes && a->attr.deferred == b->attr.deferred &&
 	       a->attr.dirty_watermark == b->attr.dirty_watermark && a->monitor == b->monitor &&
 	       !strcmp(a->peer, b->peer);
@@ -55,8 +55,7 @@ static int make_cache(struct rr_shared_pd *sp)
 	return rc;
 }
 
-static int create(struct rr_fabric *fabric, const struct rr_shared_pd *like, bool shared,
-		  struct rr_shared_pd **ret)
+static int create(struct rr_fabric *fabric, const struct rr_shared_pd *like, struct rr_shared_pd **ret)
 {
 	struct rr_shared_pd *sp = calloc(1, sizeof(*sp));
 	int rc;
@@ -65,8 +64,9 @@ static int create(struct rr_fabric *fabric, const struct rr_shared_pd *like, boo
 		return -ENOMEM;
 	*sp = *like;
 	list_init(&sp->link);
+	list_init(&sp->slabs);
 	rc = rr_pd_create(fabric, &sp->pd);
-	if (!rc && shared)
+	if (!rc && sp->caches)
 		rc = make_cache(sp);
 	if (rc) {
 		rr_pd_destroy(sp->pd);
@@ -87,7 +87,7 @@ int rr_shared_pd_get(struct rpcrdma_domain *d, struct rr_fabric *fabric,
 	if (shared)
 		sp = find(d, fabric, like);
 	if (!sp) {
-		rc = create(fabric, like, shared, &sp);
+		rc = create(fabric, like, &sp);
 		if (!rc && shared)
 			list_add_tail(&d->shared_pds, &sp->link);
 	}
@@ -114,7 +114,7 @@ void rr_shared_pd_put(struct rpcrdma_domain *d, struct rr_shared_pd *sp)
 void rr_shared_pd_revoke(struct rpcrdma_domain *d, struct rr_shared_pd *sp)
 {
 	pthread_mutex_lock(&d->lock);
-	if (sp->cache && sp->refs == 1)
+	if (sp->cache && rr_shared_pd_is_alone(sp))
 		rr_cache_flush(sp->cache);
 	pthread_mutex_unlock(&d->lock);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg_slab.c - memory of rpcrdma_mem_alloc() and _register(), registered once per connection
+ * reg_slab.c - memory of rpcrdma_mem_alloc() and _register(), registered once per protection domain
  *
- * Operation:  The first use of a region over a connection registers all of it, for both directions. Later uses
- *             look it up by address, most recently used first. On the local fabric the region's memfd is
- *             registered too, so that the server can map it.
- * Memory:     A slab_mr belongs to its region and to its connection; the first of them to end deregisters it.
+ * Operation:  The first use of a region in a protection domain registers all of it, for both directions. Later uses, by
+ *             whatever connection, look it up by address, most recently used first. On the local fabric the region's memfd
+ *             is registered too, so that the servers can map it.
+ *             A connection that ends deregisters what no other one uses.
+ * Memory:     A slab_mr belongs to its region and to its protection domain; the first of them to end deregisters it.
  *             It is freed with its last segment.
  * Threads:    The domain's lock guards both lists and the check whether a region is in use: any thread may
  *             deregister an unused one.
@@ -22,11 +23,12 @@
 
 struct rr_slab_mr {
 	struct list by_mem; /* rr_mem.mrs */
-	struct list by_reg; /* rr_reg_conn.slabs */
+	struct list by_pd;  /* rr_shared_pd.slabs */
 	struct rr_mem *mem;
 	struct rr_mr *mr;
 	atomic_uint refs;   /* one for the lists, one for each segment */
-	bool outdated;      /* the region has got other pages since */
+	bool windows;       /* it is accessible by windows only */
+	atomic_bool outdated; /* the region has got other pages since */
 };
 
 static bool covers(const struct rr_slab_mr *s, const void *addr, size_t len)
@@ -50,7 +52,7 @@ static void slab_dereg(struct rr_slab_mr *s)
 	assert(!err); /* no window is bound to it: windows end with their calls */
 	(void)err;
 	list_del(&s->by_mem);
-	list_del(&s->by_reg);
+	list_del(&s->by_pd);
 	unref(s);
 }
 
@@ -72,24 +74,25 @@ static int slab_add(struct rr_reg_conn *rc, struct rr_mem *mem, struct rr_slab_m
 	}
 	rr_count(rc->engine, regs, 1);
 	s->mem = mem;
+	s->windows = rc->windows;
 	atomic_init(&s->refs, 1);
 	list_add_tail(&mem->mrs, &s->by_mem);
-	list_add_head(&rc->slabs, &s->by_reg);
+	list_add_head(&rc->shared->slabs, &s->by_pd);
 	*ret = s;
 	return 0;
 }
 
-/* Returns this connection's registration of the region that contains the range. Under the lock. */
+/* Returns the registration of the region that contains the range. Under the lock. */
 static int slab_find(struct rr_reg_conn *rc, const void *addr, size_t len, struct rr_slab_mr **ret)
 {
 	struct rr_mem *mem;
 
-	list_for_each(node, &rc->slabs) {
-		struct rr_slab_mr *s = list_entry(node, struct rr_slab_mr, by_reg);
+	list_for_each(node, &rc->shared->slabs) {
+		struct rr_slab_mr *s = list_entry(node, struct rr_slab_mr, by_pd);
 
-		if (!s->outdated && covers(s, addr, len)) {
-			list_del(&s->by_reg);
-			list_add_head(&rc->slabs, &s->by_reg);
+		if (!s->outdated && s->windows == !!rc->windows && covers(s, addr, len)) {
+			list_del(&s->by_pd);
+			list_add_head(&rc->shared->slabs, &s->by_pd);
 			*ret = s;
 			return 0;
 		}
@@ -121,11 +124,23 @@ static int slab_get(struct rr_reg_conn *rc, void *addr, size_t len, unsigned acc
 	return err;
 }
 
+/* Its last call ends: others use the protection domain for long. */
+static void end_outdated(struct rr_reg_conn *rc, struct rr_slab_mr *s)
+{
+	pthread_mutex_lock(&rc->engine->domain->lock);
+	if (list_is_linked(&s->by_mem) && atomic_load_explicit(&s->refs, memory_order_acquire) == 2) {
+		slab_dereg(s);
+		rr_count(rc->engine, deregs, 1);
+	}
+	pthread_mutex_unlock(&rc->engine->domain->lock);
+}
+
 /* The program promised to keep the memory mapped. */
 static int slab_end(struct rr_reg_conn *rc, struct rr_reg_seg *rseg, enum rr_reg_end how)
 {
-	(void)rc;
 	rseg->mr = NULL;
+	if (unlikely(atomic_load_explicit(&rseg->slab->outdated, memory_order_relaxed)))
+		end_outdated(rc, rseg->slab);
 	atomic_fetch_sub_explicit(&rseg->slab->mem->out, 1, memory_order_release);
 	unref(rseg->slab);
 	return how == RR_END_GIVEN_UP ? -ECONNABORTED : 0; /* other calls may use the region */
@@ -134,8 +149,10 @@ static int slab_end(struct rr_reg_conn *rc, struct rr_reg_seg *rseg, enum rr_reg
 static void slab_revoke(struct rr_reg_conn *rc)
 {
 	pthread_mutex_lock(&rc->engine->domain->lock);
-	list_for_each_safe(node, &rc->slabs) {
-		slab_dereg(list_entry(node, struct rr_slab_mr, by_reg));
+	list_for_each_safe(node, &rc->shared->slabs) {
+		if (!rr_shared_pd_is_alone(rc->shared))
+			break;
+		slab_dereg(list_entry(node, struct rr_slab_mr, by_pd));
 		rr_count(rc->engine, deregs, 1);
 	}
 	pthread_mutex_unlock(&rc->engine->domain->lock);

@@ -489,6 +489,36 @@ static void shared_registrations(void **state)
 	leat_umount(other);
 }
 
+/* Nor is memory of leat_buf_alloc(). */
+static void shared_buffers(void **state)
+{
+	struct leat_session *session;
+	struct leat *other;
+	struct leat_file *f;
+	uint64_t before;
+	void *buf;
+
+	(void)state;
+	if (volume_rig.tcp) {
+		print_message("TCP registers nothing: skipped\n");
+		skip();
+	}
+	assert_int_equal(leat_session_create(NULL, &session), 0);
+	assert_int_equal(leat_session_mount(session, volume_rig.url, NULL, &other), 0);
+	assert_int_equal(leat_buf_alloc(session, 4 * UNIT, &buf), 0);
+	f = open_file(other, "buffers", O_RDWR | O_CREAT);
+	write_all(other, f, model, 4 * UNIT, 0); /* all servers are connected */
+	before = leat_flow_stat(other, "regs");
+	for (unsigned i = 0; i < 4; i++) /* in turn: of each server */
+		assert_int_equal(leat_pread(f, (uint8_t *)buf + i * UNIT, UNIT, i * UNIT), UNIT);
+	assert_memory_equal(buf, model, 4 * UNIT);
+	assert_int_equal(leat_flow_stat(other, "regs"), before + 1);
+	close_file(other, f);
+	leat_umount(other);
+	leat_buf_free(session, buf);
+	assert_int_equal(leat_session_free(session), 0);
+}
+
 static uint64_t connections(unsigned server)
 {
 	struct rpcrdma_stats stats;
@@ -644,7 +674,8 @@ int main(void)
 		cmocka_unit_test(no_copies),	 cmocka_unit_test(two_clients), cmocka_unit_test(sync_write),
 		cmocka_unit_test(not_yet),	 cmocka_unit_test(reports_by_itself), cmocka_unit_test(explicit_times), cmocka_unit_test(budget),
 		cmocka_unit_test(budget_of_copies),
-		cmocka_unit_test(cancelled_in_turn), cmocka_unit_test(shared_registrations), cmocka_unit_test(new_map),
+		cmocka_unit_test(cancelled_in_turn), cmocka_unit_test(shared_registrations), cmocka_unit_test(shared_buffers),
+		cmocka_unit_test(new_map),
 		cmocka_unit_test(cuts), cmocka_unit_test(cuts_of_others), cmocka_unit_test(removed), cmocka_unit_test(shared_servers), cmocka_unit_test(threads),
 	};
 	int failed = cmocka_run_group_tests_name("local", tests, setup_local, teardown);

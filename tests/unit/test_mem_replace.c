@@ -200,15 +200,20 @@ static void what_cannot_be(void **state)
 	assert_int_equal(rpcrdma_mem_unregister(domain, other), 0);
 }
 
-static struct rr_reg *open_reg(void)
+static struct rr_reg *open_to(const char *peer)
 {
 	struct rpcrdma_clnt_attr attr = { .registration = "slab", .monitor = "none",
 					  .no_bounce = true };
 	struct rr_reg *reg;
 
 	assert_int_equal(rr_reg_check(domain, &attr), 0);
-	assert_int_equal(rr_reg_open(engine, dev, "server", &attr, &reg), 0);
+	assert_int_equal(rr_reg_open(engine, dev, peer, &attr, &reg), 0);
 	return reg;
+}
+
+static struct rr_reg *open_reg(void)
+{
+	return open_to("server");
 }
 
 static int offer_all(struct rr_reg *reg, struct rr_offer *o, size_t bytes)
@@ -222,9 +227,10 @@ static int offer_all(struct rr_reg *reg, struct rr_offer *o, size_t bytes)
  * has it keeps it until it ends. */
 static void registrations(void **state)
 {
-	struct rr_reg *busy = open_reg(), *idle = open_reg();
+	struct rr_reg *busy = open_reg(), *idle = open_to("another");
 	struct rr_offer o = { .n = 0 }, other = { .n = 0 };
 	uint32_t key, idle_key;
+	uint64_t deregs;
 
 	(void)state;
 	assert_int_equal(offer_all(busy, &o, BYTES), 0);
@@ -235,8 +241,8 @@ static void registrations(void **state)
 	assert_int_equal(rr_reg_end(idle, &other, 1, RR_END_DONE, NULL), 0);
 
 	assert_int_equal(replace(10 * PAGE, PAGE), 0);
-	assert_true(list_is_empty(&rr_reg_conn_of(idle)->slabs));
-	assert_false(list_is_empty(&rr_reg_conn_of(busy)->slabs));
+	assert_true(list_is_empty(&rr_reg_conn_of(idle)->shared->slabs));
+	assert_false(list_is_empty(&rr_reg_conn_of(busy)->shared->slabs));
 	/* three parts now, and a key for each */
 	assert_int_equal(offer_all(idle, &other, BYTES), 0);
 	assert_int_equal(other.n, 3);
@@ -246,8 +252,14 @@ static void registrations(void **state)
 	assert_int_equal(other.segs[1].seg.length, PAGE);
 	assert_int_equal(other.segs[2].seg.offset, (uintptr_t)mem + 11 * PAGE);
 	assert_int_equal(rr_reg_end(idle, &other, 1, RR_END_DONE, NULL), 0);
-	/* the segment that was out goes as ever, and the next one has a key of its own */
+	/* so has the connection with a segment out */
+	assert_int_equal(offer_all(busy, &other, PAGE), 0);
+	assert_int_not_equal(other.segs[0].seg.handle, key);
+	assert_int_equal(rr_reg_end(busy, &other, 1, RR_END_DONE, NULL), 0);
+	deregs = engine->stats.deregs;
+	/* the segment that was out goes as ever, its registration goes with it, and the next one has a key of its own */
 	assert_int_equal(rr_reg_end(busy, &o, 1, RR_END_DONE, NULL), 0);
+	assert_int_equal(engine->stats.deregs, deregs + 1);
 	assert_int_equal(offer_all(busy, &o, PAGE), 0);
 	assert_int_not_equal(o.segs[0].seg.handle, key);
 	rr_reg_revoke(busy); /* with a segment out */

@@ -310,17 +310,48 @@ static void slab(void **state)
 	/* a call that is given up ends the access of all others, and a registration comes back */
 	offer_iov(reg, &o, iov, 2, 2020);
 	assert_int_equal(rr_reg_end(reg, &o, 1, RR_END_GIVEN_UP, NULL), -ECONNABORTED);
-	assert_true(list_is_empty(&rr_reg_conn_of(reg)->slabs));
-	assert_false(list_is_empty(&rr_reg_conn_of(second)->slabs));
+	assert_true(list_is_empty(&rr_reg_conn_of(reg)->shared->slabs));
+	assert_false(list_is_empty(&rr_reg_conn_of(second)->shared->slabs));
 	offer_iov(reg, &o, iov, 2, 2020);
 	end_replied(reg, &o);
 	/* it ends with its memory */
 	rpcrdma_mem_free(domain, p);
-	assert_true(list_is_empty(&rr_reg_conn_of(reg)->slabs));
-	assert_true(list_is_empty(&rr_reg_conn_of(second)->slabs));
+	assert_true(list_is_empty(&rr_reg_conn_of(reg)->shared->slabs));
+	assert_true(list_is_empty(&rr_reg_conn_of(second)->shared->slabs));
 	assert_int_equal(rr_reg_offer(reg, &o, iov, 2, 2020, RW, false), -EFAULT);
 	rr_reg_close(reg);
 	rr_reg_close(second);
+}
+
+/* Connections to one server share what is registered, until the last of them ends. */
+static void slab_is_shared(void **state)
+{
+	struct rr_reg *first = open_to("slab", "one"), *second = open_to("slab", "one"), *other = open_to("slab", "two");
+	struct rr_offer a, b, c;
+	void *p;
+
+	(void)state;
+	assert_int_equal(rpcrdma_mem_alloc(domain, 8192, &p), 0);
+	offer_one(first, &a, p, 8192);
+	offer_one(second, &b, p, 4096);
+	offer_one(other, &c, p, 8192);
+	assert_int_equal(a.segs[0].seg.handle, b.segs[0].seg.handle);
+	assert_int_not_equal(a.segs[0].seg.handle, c.segs[0].seg.handle);
+	assert_int_equal(engine->stats.regs, 2);
+	end_replied(other, &c);
+	end_replied(second, &b);
+	/* of a call that is given up the connection ends, not the registration that another connection uses */
+	assert_int_equal(rr_reg_end(first, &a, 1, RR_END_GIVEN_UP, NULL), -ECONNABORTED);
+	rr_reg_close(first);
+	assert_int_equal(engine->stats.deregs, 0);
+	offer_one(second, &b, p, 4096);
+	end_replied(second, &b);
+	assert_int_equal(engine->stats.regs, 2);
+	rr_reg_close(second);
+	assert_int_equal(engine->stats.deregs, 1);
+	rr_reg_close(other);
+	assert_int_equal(engine->stats.deregs, 2);
+	rpcrdma_mem_free(domain, p);
 }
 
 static void same_address_again(void **state)
@@ -600,6 +631,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(own_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(slab, setup, teardown),
+		cmocka_unit_test_setup_teardown(slab_is_shared, setup, teardown),
 		cmocka_unit_test_setup_teardown(same_address_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(freed_beside_a_look_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(cache_is_shared, setup, teardown),
