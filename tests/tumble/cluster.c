@@ -15,9 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/util.h"
+#include "base/wire.h"
+#include "xdr/file_layout.h"
 #include "leat.h"
 #include "leatds.h"
 
@@ -53,18 +56,58 @@ static struct cluster *cluster(struct fleet_back *b)
 
 /* ---- operations -------------------------------------------------------------------------- */
 
+/* The stripes of a file, from the directory of the manager. Return: 0: it has no name any more */
+static unsigned find_width(const struct cluster *c, ino_t ino)
+{
+	static const char *const attributes[] = { FILE_LAYOUT_ROOT, FILE_LAYOUT_USER };
+	uint8_t bytes[FILE_LAYOUT_MAX];
+	struct stat st;
+
+	for (unsigned i = 0; i < FLEET_FILES_MAX; i++) {
+		char path[400];
+
+		(void)snprintf(path, sizeof(path), "%s/m/files/file%u", c->leatds.dir, i);
+		if (lstat(path, &st) || st.st_ino != ino)
+			continue;
+		for (unsigned k = 0; k < ARRAY_SIZE(attributes); k++) {
+			ssize_t n = getxattr(path, attributes[k], bytes, sizeof(bytes));
+
+			if (n >= (ssize_t)FILE_LAYOUT_HEAD)
+				return get_be32(bytes + 48);
+		}
+	}
+	return 0;
+}
+
+static void end_op(struct flight *f)
+{
+	f->io->size = (uint64_t)f->st.st_size;
+	f->io->done = true;
+	f->c = NULL;
+}
+
+static void on_seen(void *user_data, int64_t err)
+{
+	struct flight *f = user_data;
+
+	f->io->width = err ? 0 : find_width(f->c, f->st.st_ino);
+	f->st = (struct stat){ 0 };
+	end_op(f);
+}
+
 static void on_done(void *user_data, int64_t result)
 {
 	struct flight *f = user_data;
 	const struct fleet_op *op = &f->io->op;
 	struct member *mb = &f->c->members[op->client];
 
+	f->io->result = result;
 	if (op->kind == SHARED_OPEN)
 		mb->files[op->file] = result ? NULL : mb->opening[op->file];
-	f->io->size = (uint64_t)f->st.st_size;
-	f->io->result = result;
-	f->io->done = true;
-	f->c = NULL;
+	if (op->kind == SHARED_OPEN && !result &&
+	    !leat_aio_fstat(mb->files[op->file], &f->st, (struct leat_cb){ .fn = on_seen, .user_data = f }))
+		return;
+	end_op(f);
 }
 
 static int submit(struct member *mb, struct flight *f, struct leat_cb cb)

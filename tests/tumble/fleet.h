@@ -49,6 +49,7 @@ struct fleet_io {
 	struct fleet_op op;
 	void *mem;                 /* of op.len bytes */
 	uint64_t size;             /* stat */
+	unsigned width;            /* open: the stripes of the file; 0: not known */
 	int64_t result;
 	bool done;
 };

@@ -112,6 +112,7 @@ static void take_opened(struct fleet *fl, struct slot *s)
 	if (s->io.result)
 		return;
 	s->body->exists = true;
+	s->body->f.narrow |= s->io.width != fl->o->servers;
 	s->body->refs++;
 	if (first)
 		shared_opened(&s->body->f, s->io.op.client);
@@ -146,7 +147,7 @@ void fleet_take(struct fleet *fl, struct slot *s)
 		return;
 	case SHARED_WRITE:
 		o->written = true;
-		o->spread |= !o->sync && s->io.result == (int64_t)(s->io.op.len) && s->io.op.len >= fl->o->servers * fl->o->unit;
+		o->spread |= !o->sync && !s->body->f.narrow && s->io.result == (int64_t)(s->io.op.len) && s->io.op.len >= fl->o->servers * fl->o->unit;
 		o->unsure |= s->faulty;
 		break;
 	case SHARED_FSYNC:

@@ -126,6 +126,8 @@ static int settle_unit(struct shared *f, struct shared_op *op, unsigned stripe, 
 {
 	(void)from;
 	(void)to;
+	if (f->narrow) /* which stripe it was is not known */
+		return 0;
 	list_for_each(node, &f->spans.changes) {
 		struct change *c = list_entry(node, struct change, link);
 

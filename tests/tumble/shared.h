@@ -109,6 +109,7 @@ struct shared {
 	uint64_t *clock;
 	uint64_t unit;
 	unsigned width;
+	bool narrow;               /* it may have fewer stripes: it was created while a server was away */
 	struct list ops;           /* in progress */
 	uint64_t low, high;        /* bounds of the size that any client may see */
 	uint64_t own[SHARED_CLIENTS_MAX]; /* what a client has written itself and so sees */

@@ -249,6 +249,7 @@ static int64_t do_op(struct liar *l, struct fleet_io *io)
 		if (!*name)
 			*name = new_file(l);
 		*f = *name;
+		io->width = SERVERS;
 		return 0;
 	case SHARED_CLOSE:
 		*f = NULL;
