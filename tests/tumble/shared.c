@@ -200,8 +200,8 @@ static void end_truncate(struct shared *f, struct shared_op *op, bool failed)
 	f->knows[op->client] = true;
 	if (f->cut && !op->cuts)
 		return;
-	if (f->cut) /* this one could not begin before the earlier one was complete */
-		shared_complete(f);
+	if (f->cut) /* earlier ones may still be pending where a server is away; what they promise is not claimed */
+		change_put(f->cut);
 	f->cut = zeroes;
 	f->cut->refs++;
 	f->is_cut = op->cuts;
@@ -215,7 +215,7 @@ bool shared_is_incomplete(const struct shared *f)
 	return f->cut != NULL;
 }
 
-/** shared_complete - every server has the last cut */
+/** shared_complete - every server has the last cut, and all before it */
 void shared_complete(struct shared *f)
 {
 	struct change *cut = f->cut;

@@ -116,7 +116,7 @@ struct shared {
 	uint64_t unreported[SHARED_CLIENTS_MAX]; /* what stat may show to it although others have cut it */
 	uint64_t generation;       /* of sizes: grows when a truncate begins or ends */
 	unsigned truncates;        /* in progress */
-	struct change *cut;        /* acknowledged; not known to be complete on each server. NULL: none */
+	struct change *cut;        /* the last one: acknowledged; not known to be complete on each server. NULL: none */
 	bool is_cut;               /* for certain */
 	uint64_t left;             /* when a client has gone without a report: the manager may ask the servers. 0: none */
 	uint64_t cut_bytes, cut_high; /* cut_high: bound of the size for clients that know it */
