@@ -425,8 +425,7 @@ int leat_volume_mount(struct leat_session *s, const struct leat_volume_source *s
 int leat_volume_use(struct leat *m, const struct leat_volume_map *map, const struct leat_volume_key *key);
 
 /** leat_volume_aio_ask - asks a stripe server of the map, with the key of the mount, as leat_volume_ask() does
- * The connection is that of the mount's data; it is closed if there is no reply within stripe_timeo. A server that
- * cannot be connected at once is not tried again.
+ * The connection is that of the mount's data; it is closed if there is no reply within stripe_timeo.
  * @ret: valid in the callback, if its result is 0
  *
  * The result is that of leat_volume_ask(); -EIO: the map has no such server. Return: 0; -EINVAL: @m is not of

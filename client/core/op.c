@@ -156,7 +156,6 @@ void lt_op_call_prog(struct lt_op *op, lt_op_step next)
 	op->call.rpc = (struct rpcrdma_call){ .args = a->args, .res = a->res };
 	op->call.done = call_done;
 	lt_call_prog(&op->call, a->prog, a->vers, a->proc, a->p, a->patience_ms);
-	op->call.is_patient &= !a->impatient; /* it has not ended yet */
 }
 
 void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next)

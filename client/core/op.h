@@ -150,7 +150,6 @@ struct lt_op_asked {
 	void *res;
 	struct lt_server *server; /* NULL: that of the mount */
 	uint32_t patience_ms;     /* as of lt_call_prog() */
-	bool impatient;           /* a failure to connect to @server is the end */
 };
 
 struct lt_op {

@@ -317,7 +317,7 @@ int leat_volume_aio_ask(struct leat *m, uint32_t server, struct leat_volume_info
 	a->ret = ret;
 	a->c.asked = (struct lt_op_asked){ .prog = LEAT_STRIPES, .vers = LEAT_STRIPES_V1, .proc = STRIPEPROC_INFO,
 					   .p = &procs[STRIPEPROC_INFO], .args = &a->c.args, .res = &a->c.res,
-					   .patience_ms = m->url.stripe_timeo_ms, .impatient = true };
+					   .patience_ms = m->url.stripe_timeo_ms };
 	op->asked = &a->c.asked;
 	op->ret_any = a;
 	return lt_op_submit(op, start_asking);

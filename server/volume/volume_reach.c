@@ -5,9 +5,9 @@
  *
  * Operation: Questions go in rounds: a period begins one, and so does a caller that needs to know now. A server without a
  *            question in flight is asked once in a round, so a server that does not reply holds up only itself. A question
- *            ends when a half of stripe_timeo has passed. Then the server is asked once more by another connection: perhaps
- *            only the first one is dead. libleat makes the calls, in a session of this thread, which is created when a
- *            manager is there.
+ *            ends when a half of stripe_timeo has passed, also if the server cannot be connected: it may be just starting, as
+ *            this leatd may be. Then it is asked once more by another connection: perhaps only the first one is dead. libleat
+ *            makes the calls, in a session of this thread, which is created when a manager is there.
  *            A server whose URL has changed is not known any more: the reply of the older one no longer counts.
  * Memory:    A place for each server of the map. A question in flight is the callback's.
  * Threads:   One per directory has the session; it never takes another identity: RDMA devices refuse threads that do. The
@@ -53,7 +53,7 @@ struct server {
 	uint64_t since_ns;	    /* of the state */
 	uint64_t bytes_free, term;  /* of the last reply; bytes_free 0: it is away, or not known */
 	uint64_t round;		    /* the last one whose question has ended */
-	bool is_late;		    /* it did not reply to the last question */
+	bool has_failed;	    /* the last question, for the first time */
 	struct question *question;  /* NULL: none is in flight */
 };
 
@@ -147,10 +147,10 @@ static void take_servers(struct volume_reach *r, struct volume_manager *m)
 /* Under the lock. Return: is it back? */
 static bool take_reply(struct volume_reach *r, struct server *s, const struct question *q, int err)
 {
-	bool once_more = err == -ETIMEDOUT && !s->is_late && s->state != VOLUME_SEEN_AWAY;
+	bool once_more = err && !s->has_failed && s->state != VOLUME_SEEN_AWAY;
 
 	s->question = NULL;
-	s->is_late = once_more;
+	s->has_failed = once_more;
 	if (once_more)
 		return false;
 	s->round = q->round;

@@ -70,16 +70,15 @@ static void asking(void **state)
 	struct leat *m;
 
 	(void)state;
+	nomem_decide = fails;
 	volume_rig_start(false, "stripe=64K");
 	m = volume_rig_mount(NULL);
-	nomem_decide = fails;
 	do {
 		volume_rig_end_manager();
 		atomic_store(&left, ++n);
 		volume_rig_start_manager();
 		wait_for_all(m);
 	} while (!atomic_exchange(&left, 0));
-	nomem_decide = NULL;
 	print_message("%lu allocations\n", n - 1);
 	assert_true(n > 20);
 	leat_umount(m);

@@ -231,6 +231,29 @@ static void away_at_the_start(void **state)
 	wait_for(0);
 }
 
+/* A server that starts after the manager is not away meanwhile: a file that is created then has all of its stripes. */
+static void starts_later(void **state)
+{
+	const struct volume_times times = volume_times;
+	unsigned before;
+
+	(void)state;
+	volume_times.server = "60s";
+	start(false, "stripe=64K");
+	volume_rig_end_manager();
+	volume_rig_end_server(1);
+	before = atomic_load(&asked);
+	volume_rig_start_manager();
+	while (atomic_load(&asked) < before + 12) /* the others in four rounds */
+		(void)poll(NULL, 0, 1);
+	assert_int_equal(look().of[LEAT_VOLUME_AWAY], 0);
+	assert_int_equal(look().of[LEAT_VOLUME_UNKNOWN], 1u << 1);
+	assert_int_equal(servers_of_new_file(false), ALL);
+	volume_rig_start_server(1);
+	wait_for(0);
+	volume_times = times;
+}
+
 /* A server that replies nonsense counts as away. */
 static void nonsense(void **state)
 {
@@ -340,7 +363,7 @@ static void by_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(away_and_back), TEST(width),   TEST(all_away), TEST(away_at_the_start), TEST(nonsense), TEST(another_server),
+		TEST(away_and_back), TEST(width),   TEST(all_away), TEST(away_at_the_start), TEST(starts_later), TEST(nonsense), TEST(another_server),
 		TEST(new_url),	     TEST(by_room), TEST(silent),
 	};
 
