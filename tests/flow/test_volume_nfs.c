@@ -185,12 +185,14 @@ static void disconnect_peer(struct nfs_peer *p)
 	memset(p, 0, sizeof(*p));
 }
 
-static int start(bool tcp)
+#define PATIENT "stripe=64K,stripe_timeo=60s" /* a slow machine is not away */
+
+static int start(bool tcp, const char *options)
 {
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7 + i / 65521);
 	volume_rig_tune = two_reactors;
-	volume_rig_start(tcp, "stripe=64K,stripe_timeo=300ms");
+	volume_rig_start(tcp, options);
 	for (unsigned i = 0; i < ARRAY_SIZE(peer); i++)
 		connect_peer(&peer[i]);
 	m = volume_rig_mount(NULL);
@@ -200,13 +202,20 @@ static int start(bool tcp)
 static int setup_tcp(void **state)
 {
 	(void)state;
-	return start(true);
+	return start(true, PATIENT);
 }
 
 static int setup_local(void **state)
 {
 	(void)state;
-	return start(false);
+	return start(false, PATIENT);
+}
+
+/* For what waits until a server is away. */
+static int setup_hasty(void **state)
+{
+	(void)state;
+	return start(false, "stripe=64K,stripe_timeo=1s");
 }
 
 static int teardown(void **state)
@@ -854,8 +863,8 @@ static void serves_itself_tcp(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest local[] = { GROUP, cmocka_unit_test(server_restarts), cmocka_unit_test(server_is_away),
-					    cmocka_unit_test(manager_restarts) };
+	const struct CMUnitTest local[] = { GROUP, cmocka_unit_test(server_restarts), cmocka_unit_test(manager_restarts) };
+	const struct CMUnitTest away[] = { cmocka_unit_test(server_is_away) };
 	const struct CMUnitTest tcp[] = { GROUP, cmocka_unit_test(server_restarts) };
 
 	const struct CMUnitTest self[] = { cmocka_unit_test(serves_itself), cmocka_unit_test(serves_itself_tcp),
@@ -867,5 +876,6 @@ int main(void)
 	sem_init(&stopping, 0, 0);
 	failed = cmocka_run_group_tests_name("self", self, NULL, NULL);
 	failed += cmocka_run_group_tests_name("local", local, setup_local, teardown);
+	failed += cmocka_run_group_tests_name("away", away, setup_hasty, teardown);
 	return failed + cmocka_run_group_tests_name("tcp", tcp, setup_tcp, teardown);
 }
