@@ -142,6 +142,13 @@ struct lt_op_volume {
 	lt_op_step next;          /* of lt_block_fit() */
 };
 
+/* A layout that is asked for: io/striped_layout.c. */
+struct lt_op_layout {
+	lt_op_step next;
+	unsigned use;             /* enum lt_striped_use */
+	bool asked_again;
+};
+
 /* A call of a program that this folder does not know. */
 struct lt_op_asked {
 	uint32_t prog, vers, proc;
@@ -198,6 +205,7 @@ struct lt_op {
 	uint64_t range_end;            /* fallocate: end of the range; append: its bytes */
 	uint64_t seq;                  /* fsync: unstable writes that the COMMIT covers; flush: changes; append: epoch */
 	struct lt_op_volume block;
+	struct lt_op_layout layout;
 	struct lt_fh fh2;              /* rename: directory of the old name; link: the file */
 	char name2[LT_NAME_MAX + 1];
 	void (*stop_others)(struct lt_op *op); /* cancels calls in flight other than op->call; NULL: there are none */

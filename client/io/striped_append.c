@@ -3,8 +3,7 @@
  *
  * striped_append.c - reserves the range of a file of a striped volume to which data is appended
  *
- * Operation:  lt_striped_reserve(): LAYOUT, and MAP if that names a newer one, if there are no good handles -> RESERVE. If
- *             the file was cut since the handles were made, RESERVE is made again with a new layout: the refused one has
+ * Operation:  lt_striped_reserve(): a new layout (striped_layout.c), if there are no good handles -> RESERVE. If the file was cut since the handles were made, RESERVE is made again with a new layout: the refused one has
  *             reserved nothing. So the range is of the epoch of the handle that proved the right to it.
  *             lt_io_write_range() follows. The range is part of the file already, so it needs no lease. It writes with
  *             handles of the range's epoch only: what a server has accepted with them was written before the cut which
@@ -20,6 +19,7 @@
 #include "handle.h"
 #include "op.h"
 #include "striped_io.h"
+#include "striped_layout.h"
 
 static void end(struct lt_op *op, int64_t result)
 {
@@ -29,7 +29,7 @@ static void end(struct lt_op *op, int64_t result)
 	lt_file_release(f);
 }
 
-static void send_layout(struct lt_op *op);
+static void take_layout(struct lt_op *op, int err);
 
 /* Return: 0; -EREMOTEIO: the range begins before the end that this client knows, or ends beyond any file */
 static int take_range(const struct lt_op *op)
@@ -56,7 +56,7 @@ static void reserved(struct lt_op *op, int err)
 	}
 	lt_op_free_results(op);
 	if (is_old && lt_striped_may_retry(&op->tries, &op->refused, op->seq)) {
-		send_layout(op);
+		lt_layout_refresh(op, LT_STRIPED_PROVE, take_layout);
 		return;
 	}
 	if (!err) {
@@ -78,55 +78,12 @@ static void send_reserve(struct lt_op *op)
 	lt_op_call_volume(op, VOLUMEPROC_RESERVE, reserved);
 }
 
-static void take_map(struct lt_op *op, int err)
-{
-	if (!err) {
-		err = lt_volume_take_map(op->task.m->volume, &op->res.volume_map.VOLMAPres_u.resok);
-		if (err)
-			lt_task_explain(&op->task, err, "MAP", "an impossible map of the volume");
-	}
-	lt_op_free_results(op);
-	if (err)
-		end(op, err);
-	else
-		send_reserve(op);
-}
-
-static void send_map(struct lt_op *op)
-{
-	struct lt_striped *s = op->task.file->striped;
-
-	op->args.volume_map.fh = (volume_fh){ s->fh.len, s->fh.data };
-	lt_op_call_volume(op, VOLUMEPROC_MAP, take_map);
-}
-
 static void take_layout(struct lt_op *op, int err)
 {
-	struct lt_striped *s = op->task.file->striped;
-	const VOLLAYOUTresok *ok = &op->res.volume_layout.VOLLAYOUTres_u.resok;
-	bool is_newer = !err && ok->map > s->v->map;
-	const char *why;
-
-	if (!err) {
-		err = lt_striped_take(s, true, ok, op->call.sent_ns, &why);
-		if (err == -EAGAIN)
-			err = -ESTALE;
-		if (err)
-			lt_task_explain(&op->task, err, "LAYOUT", "%s", why);
-	}
-	lt_op_free_results(op);
 	if (err)
 		end(op, err);
-	else if (is_newer)
-		send_map(op);
 	else
 		send_reserve(op);
-}
-
-static void send_layout(struct lt_op *op)
-{
-	op->args.volume_layout = lt_striped_ask(op->task.file->striped, LT_STRIPED_PROVE);
-	lt_op_call_volume(op, VOLUMEPROC_LAYOUT, take_layout);
 }
 
 static void reserve_start(struct lt_op *op, int err)
@@ -140,7 +97,7 @@ static void reserve_start(struct lt_op *op, int err)
 	else if (lt_striped_may(f->striped, LT_STRIPED_PROVE, lt_handle_now(f->m)))
 		send_reserve(op);
 	else
-		send_layout(op);
+		lt_layout_refresh(op, LT_STRIPED_PROVE, take_layout);
 }
 
 int lt_striped_reserve(struct leat_file *f, uint64_t bytes, struct lt_range *ret, struct leat_cb cb)

@@ -25,6 +25,7 @@
 #include "readahead.h"
 #include "stripe_cut.h"
 #include "striped_io.h"
+#include "striped_layout.h"
 #include "volume_status.h"
 
 #define RETRIES_MAX 16u
@@ -311,40 +312,36 @@ static bool go_on(struct lt_subreq *p)
 
 static bool take_layout(struct lt_subreq *p)
 {
-	const VOLLAYOUTresok *ok = &p->res.volume_layout.VOLLAYOUTres_u.resok;
 	struct lt_bulk *io = p->bulk;
-	struct lt_striped *s = striped_of(io);
 	const char *why;
-	bool is_newer = ok->map > s->v->map;
-	int rc = lt_striped_take(s, io->write, ok, p->call.sent_ns, &why);
+	int what = lt_layout_take(striped_of(io), use_of(io), &p->res.volume_layout.VOLLAYOUTres_u.resok, p->call.sent_ns,
+				  &p->asked_again, &why);
 
 	lt_call_free(&p->call);
-	if (rc == -EAGAIN && io->phase == PHASE_SIZE_UNKNOWN && lt_bulk_may_continue(p)) {
-		io->phase = PHASE_READY; /* once */
-		send_layout(p);
-		return false;
-	}
-	if (rc) {
-		stop(p, rc == -EAGAIN ? -ESTALE : rc, "LAYOUT", why);
+	if (what < 0) {
+		stop(p, what, "LAYOUT", why);
 		return true;
 	}
-	if (io->phase == PHASE_SIZE_UNKNOWN)
+	if (what != LT_LAYOUT_AGAIN && io->phase == PHASE_SIZE_UNKNOWN)
 		io->phase = PHASE_READY; /* it has the size */
-	if (is_newer && lt_bulk_may_continue(p)) {
+	if (what == LT_LAYOUT_GOOD || !lt_bulk_may_continue(p))
+		return go_on(p);
+	if (what == LT_LAYOUT_AGAIN)
+		send_layout(p);
+	else
 		send_map(p);
-		return false;
-	}
-	return go_on(p);
+	return false;
 }
 
 static bool take_map(struct lt_subreq *p)
 {
-	int rc = lt_volume_take_map(striped_of(p->bulk)->v, &p->res.volume_map.VOLMAPres_u.resok);
+	const char *why;
+	int rc = lt_layout_take_map(striped_of(p->bulk), &p->res.volume_map.VOLMAPres_u.resok, &why);
 
 	lt_call_free(&p->call);
 	if (!rc)
 		return go_on(p);
-	stop(p, rc, "MAP", "an impossible map of the volume");
+	stop(p, rc, "MAP", why);
 	return true;
 }
 

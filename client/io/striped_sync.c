@@ -3,8 +3,8 @@
  *
  * striped_sync.c - files of a striped volume: their unstable writes, commits and reports
  *
- * Operation:  lt_striped_commit(): LAYOUT, if the handles are not good any more -> COMMIT of each stripe with unstable
- *             writes, and REPORT to the manager, all at once. Each stripe has write verifiers of its own (split/verfs.h).
+ * Operation:  lt_striped_commit(): a new layout (striped_layout.c), if the handles are not good any more -> COMMIT of each stripe
+ *             with unstable writes, and REPORT to the manager, all at once. Each stripe has write verifiers of its own (split/verfs.h).
  *             The promise is that of other files (file.c): after a loss, EIO until the file is closed.
  *             The size may be stable before the data is: if a stripe server crashes in between, the file has zeroes there,
  *             and fsync fails. Reports by the timer are not behind commits either.
@@ -24,6 +24,7 @@
 #include "handle.h"
 #include "op.h"
 #include "striped_io.h"
+#include "striped_layout.h"
 #include "unstable.h"
 #include "verfs.h"
 
@@ -132,7 +133,6 @@ static void finish(struct lt_stripe_sync *sync, int err)
 }
 
 static void start_round(struct lt_op *op, int err);
-static void send_layout(struct lt_stripe_sync *sync);
 
 static bool may_retry(struct lt_stripe_sync *sync)
 {
@@ -149,7 +149,7 @@ static void end_call(struct lt_stripe_sync *sync)
 		finish(sync, sync->err ? sync->err : -ECANCELED);
 	} else if (sync->refused) {
 		sync->refused = false;
-		send_layout(sync);
+		lt_layout_refresh(sync->op, LT_STRIPED_PROVE, start_round);
 	} else {
 		finish(sync, 0);
 	}
@@ -299,29 +299,7 @@ static void send_round(struct lt_stripe_sync *sync)
 	end_call(sync);
 }
 
-/* ---- the layout ---- */
-
-static void take_layout(struct lt_op *op, int err)
-{
-	struct lt_striped *s = op->task.file->striped;
-	const char *why;
-
-	if (!err) {
-		err = lt_striped_take(s, true, &op->res.volume_layout.VOLLAYOUTres_u.resok, op->call.sent_ns, &why);
-		if (err)
-			lt_task_explain(&op->task, err, "LAYOUT", "%s", why);
-	}
-	lt_op_free_results(op);
-	start_round(op, err);
-}
-
-static void send_layout(struct lt_stripe_sync *sync)
-{
-	struct lt_op *op = sync->op;
-
-	op->args.volume_layout = lt_striped_ask(op->task.file->striped, LT_STRIPED_PROVE);
-	lt_op_call_volume(op, VOLUMEPROC_LAYOUT, take_layout);
-}
+/* ---- the beginning ---- */
 
 static void start_round(struct lt_op *op, int err)
 {
@@ -353,7 +331,7 @@ void lt_striped_commit(struct lt_op *op, lt_op_step next)
 	sync->next = next;
 	op->sync = sync;
 	if (lt_striped_is_dirty(f) && !lt_striped_handles(f->striped, true, lt_handle_now(f->m)))
-		send_layout(sync);
+		lt_layout_refresh(op, LT_STRIPED_PROVE, start_round);
 	else
 		send_round(sync);
 }

@@ -100,6 +100,7 @@ static struct lt_subreq *get_subreq(struct lt_bulk *b)
 	p->bulk = b;
 	p->stage = NULL;
 	p->tries = 0;
+	p->asked_again = false;
 	p->share = NULL;
 	p->held = 0;
 	lt_call_init(&p->call, b->task.m, NULL);

@@ -126,6 +126,23 @@ static void layout_came_late(void **state)
 	assert_int_equal(leat_close(f), 0);
 }
 
+/* The same of an append. */
+static void layout_of_append(void **state)
+{
+	struct leat_file *f;
+
+	(void)state;
+	assert_int_equal(leat_open(m, "append", O_RDWR | O_CREAT | O_APPEND, 0644, &f), 0);
+	atomic_store(&layouts, 0);
+	lie_layout = is_late;
+	assert_int_equal(leat_pread(f, to, 1, 0), 0);
+	if (leat_write(f, data, 1) != 1)
+		fail_msg("%s", leat_error(m));
+	assert_int_equal(atomic_load(&layouts), 3);
+	lie_layout = NULL;
+	assert_int_equal(leat_close(f), 0);
+}
+
 static void is_cut(VOLLAYOUTresok *ok)
 {
 	ok->epoch++;
@@ -305,7 +322,8 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(layout_came_late), cmocka_unit_test(cut_after_write), cmocka_unit_test(report_says_anything),
+		cmocka_unit_test(layout_came_late), cmocka_unit_test(layout_of_append),
+		cmocka_unit_test(cut_after_write), cmocka_unit_test(report_says_anything),
 		cmocka_unit_test(impossible_ranges),
 		cmocka_unit_test(stripe_servers),   cmocka_unit_test(maps),
 	};

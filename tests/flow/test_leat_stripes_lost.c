@@ -683,6 +683,29 @@ static void report_of_older_handles(void **state)
 	atomic_store(&raised, 0);
 }
 
+/* A reader learns of a cut, so the handles to write are not good any more. Then a server gets another address: fsync asks
+ * for a layout, which names the newer map, and sends the COMMIT to that address. */
+static void moves_before_fsync(void **state)
+{
+	struct leat_file *f = make_file("moves");
+	unsigned moved = server_of(1);
+
+	(void)state;
+	assert_int_equal(write_unit(f, 1), UNIT);
+	atomic_store(&raised, 1);
+	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
+		fence(i, 2);
+	assert_int_equal(read_unit(f, 0), UNIT);
+	volume_rig_end_server(moved);
+	volume_rig.server_url[moved][0] = '\0';
+	volume_rig_start_server(moved);
+	volume_rig_new_map();
+	assert_int_equal(leat_fsync(f), -EIO);
+	expect_error(m, "lost data"); /* it has restarted */
+	assert_int_equal(leat_close(f), -EIO);
+	atomic_store(&raised, 0);
+}
+
 static int setup_on(bool tcp)
 {
 	assert_int_equal(sem_init(&held, 0, 0), 0);
@@ -722,7 +745,7 @@ int main(void)
 		cmocka_unit_test(away),
 		cmocka_unit_test(away_at_fsync), cmocka_unit_test(away_from_the_first), cmocka_unit_test(late_write),
 		cmocka_unit_test(expired),	 cmocka_unit_test(fenced),		    cmocka_unit_test(fenced_again),
-		cmocka_unit_test(report_of_older_handles),
+		cmocka_unit_test(report_of_older_handles), cmocka_unit_test(moves_before_fsync),
 		cmocka_unit_test(umount_while_away),
 		cmocka_unit_test(fsync_is_cancelled), cmocka_unit_test(sockets_of_others),
 		cmocka_unit_test(slow_alone),
