@@ -200,7 +200,7 @@ struct lt_op {
 	mode_t mode;
 	dev_t dev;
 	unsigned tries;
-	uint64_t refused;              /* of lt_striped_may_retry() */
+	uint64_t refused_epoch;        /* of lt_striped_may_retry() */
 	bool created;                  /* something was created: the operation is neither repeated nor undone */
 	uint64_t range_end;            /* fallocate: end of the range; append: its bytes */
 	uint64_t seq;                  /* fsync: unstable writes that the COMMIT covers; flush: changes; append: epoch */

@@ -114,7 +114,7 @@ static int ask_size(struct leat_file *f, uint64_t *ret)
 static ssize_t append_striped(struct leat_file *f, const void *buf, size_t len)
 {
 	struct lt_range r = { 0 };
-	uint64_t old = 0;
+	uint64_t refused_epoch = 0;
 	unsigned tries = 0;
 	ssize_t n;
 
@@ -123,7 +123,7 @@ static ssize_t append_striped(struct leat_file *f, const void *buf, size_t len)
 		if (n)
 			return n;
 		n = (ssize_t)LT_WAIT_FOR_AS(f->m, "append", lt_io_write_range(f, buf, len, &r, w.cb));
-	} while (n == -ESTALE && lt_striped_may_retry(&tries, &old, r.epoch));
+	} while (n == -ESTALE && lt_striped_may_retry(&tries, &refused_epoch, r.epoch));
 	f->pos = r.off;
 	return n;
 }

@@ -3,12 +3,14 @@
  *
  * striped_append.c - reserves the range of a file of a striped volume to which data is appended
  *
- * Operation:  lt_striped_reserve(): a new layout (striped_layout.c), if there are no good handles -> RESERVE. If the file was cut since the handles were made, RESERVE is made again with a new layout: the refused one has
- *             reserved nothing. So the range is of the epoch of the handle that proved the right to it.
- *             lt_io_write_range() follows. The range is part of the file already, so it needs no lease. It writes with
- *             handles of the range's epoch only: what a server has accepted with them was written before the cut which
- *             raised the epoch, and so never to a range that was reserved since. If the epoch has changed, leat_write()
- *             reserves another range, and writes all of the data there.
+ * Operation:  append_striped() of file_sync.c calls lt_striped_reserve(), then lt_io_write_range().
+ *             lt_striped_reserve(): a new layout (striped_layout.c), if there are no good handles -> RESERVE. If the file
+ *             was cut since the handles were made, RESERVE is made again with a new layout: the refused one has reserved
+ *             nothing. So the range is of the epoch of the handle that proved the right to it.
+ *             The range is part of the file already, so the write needs no lease. It has handles of the range's epoch
+ *             only: what a server has accepted with them was written before the cut which raised the epoch, and so never
+ *             to a range that was reserved since. If the epoch has changed, append_striped() reserves another range, and
+ *             writes all of the data there.
  * Memory:     That of the operation.
  * Threads:    lt_striped_reserve() any; the steps on the owner's.
  * Errors:     Those of the calls. A range that is not written reads as zeroes.
@@ -55,8 +57,8 @@ static void reserved(struct lt_op *op, int err)
 			lt_task_explain(&op->task, err, "RESERVE", "an impossible range");
 	}
 	lt_op_free_results(op);
-	if (is_old && lt_striped_may_retry(&op->tries, &op->refused, op->seq)) {
-		lt_layout_refresh(op, LT_STRIPED_PROVE, take_layout);
+	if (is_old && lt_striped_may_retry(&op->tries, &op->refused_epoch, op->seq)) {
+		lt_layout_refresh(op, LT_STRIPED_WRITE_NO_LEASE, take_layout);
 		return;
 	}
 	if (!err) {
@@ -94,10 +96,10 @@ static void reserve_start(struct lt_op *op, int err)
 	lt_file_hold(f);
 	if (lt_striped_open(f))
 		end(op, -ENOMEM);
-	else if (lt_striped_may(f->striped, LT_STRIPED_PROVE, lt_handle_now(f->m)))
+	else if (lt_striped_may(f->striped, LT_STRIPED_WRITE_NO_LEASE, lt_handle_now(f->m)))
 		send_reserve(op);
 	else
-		lt_layout_refresh(op, LT_STRIPED_PROVE, take_layout);
+		lt_layout_refresh(op, LT_STRIPED_WRITE_NO_LEASE, take_layout);
 }
 
 int lt_striped_reserve(struct leat_file *f, uint64_t bytes, struct lt_range *ret, struct leat_cb cb)

@@ -7,8 +7,9 @@
  *             the known size asks for that (GETATTR). Then split/lt_bulk.c sends the calls that stripes/stripe_cut.c
  *             cuts. What an object does not have reads as zeroes, up to the size of the file.
  *             If a server refuses a handle, the call asks for the layout and is sent again: once, or more often if
- *             each layout has a newer epoch than the last one. The file may be shorter then, so a write of what is appended
- *             ends instead: its range is of one epoch (striped_append.c). A write with O_SYNC or O_DSYNC ends with a report (REPORT).
+ *             each layout has a newer epoch than the last one. The file may be shorter then, so a write of what is
+ *             appended ends instead: its range is of one epoch (striped_append.c). A write with O_SYNC or O_DSYNC ends
+ *             with a report (REPORT).
  * Memory:     The caller's memory is the payload of the calls; see split/lt_bulk.c.
  * Threads:    The owner's.
  * Errors:     A stripe server that does not reply within stripe_timeo is -EIO with its URL; nothing else fails. A call
@@ -28,6 +29,8 @@
 #include "striped_layout.h"
 #include "volume_status.h"
 
+/* Each retry needs a newer epoch, so another client has cut the file between a LAYOUT and the call behind it. A burst of cuts
+ * ends earlier. A program that cuts without end must not keep the calls of others in progress without end. */
 #define RETRIES_MAX 16u
 
 /* lt_bulk.phase */
@@ -57,7 +60,7 @@ static enum lt_striped_use use_of(const struct lt_bulk *io)
 {
 	if (!io->write)
 		return LT_STRIPED_READ;
-	return io->epoch ? LT_STRIPED_PROVE : LT_STRIPED_WRITE;
+	return io->epoch ? LT_STRIPED_WRITE_NO_LEASE : LT_STRIPED_WRITE;
 }
 
 static void send_layout(struct lt_subreq *p)
@@ -379,12 +382,12 @@ bool lt_striped_needs_layout(uint32_t status)
 	       status == STRIPE_ERR_OLDTERM;
 }
 
-bool lt_striped_may_retry(unsigned *tries, uint64_t *refused, uint64_t epoch)
+bool lt_striped_may_retry(unsigned *tries, uint64_t *refused_epoch, uint64_t epoch)
 {
-	if (*tries == RETRIES_MAX || (*tries && epoch <= *refused))
+	if (*tries == RETRIES_MAX || (*tries && epoch <= *refused_epoch))
 		return false;
 	++*tries;
-	*refused = epoch;
+	*refused_epoch = epoch;
 	return true;
 }
 
@@ -410,13 +413,13 @@ static bool subreq_failed(struct lt_subreq *p, int *err)
 	char what[48];
 
 	if (p->call.rpc.prog == LEAT_VOLUME && p->call.rpc.proc == VOLUMEPROC_REPORT && p->call.status == VOLUME_ERR_OLDEPOCH &&
-	    lt_striped_may_retry(&p->tries, &p->refused, p->epoch)) {
+	    lt_striped_may_retry(&p->tries, &p->refused_epoch, p->epoch)) {
 		send_layout(p);
 		return true;
 	}
 	if (p->call.rpc.prog != LEAT_STRIPES)
 		return false;
-	if (lt_striped_needs_layout(p->call.status) && lt_striped_may_retry(&p->tries, &p->refused, p->epoch) &&
+	if (lt_striped_needs_layout(p->call.status) && lt_striped_may_retry(&p->tries, &p->refused_epoch, p->epoch) &&
 	    lt_bulk_may_continue(p)) {
 		if (p->epoch != s->epoch && lt_striped_may(s, use_of(io), lt_handle_now(io->task.m)))
 			return !go_on(p);

@@ -50,9 +50,9 @@ bool lt_striped_needs_layout(uint32_t status);
 
 /** lt_striped_may_retry - may a call, whose handle of @epoch was refused, be sent again with a new layout?
  * Once; and again each time that the manager has raised the epoch meanwhile, but not for ever.
- * @tries, @refused: of the call; 0 at first
+ * @tries, @refused_epoch: of the call; 0 at first
  */
-bool lt_striped_may_retry(unsigned *tries, uint64_t *refused, uint64_t epoch);
+bool lt_striped_may_retry(unsigned *tries, uint64_t *refused_epoch, uint64_t epoch);
 
 /** lt_striped_away - replaces the error of a call to a stripe server that is away by -EIO, and explains it
  * Return: the error, -EIO or unchanged

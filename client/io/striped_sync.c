@@ -9,8 +9,8 @@
  *             The size may be stable before the data is: if a stripe server crashes in between, the file has zeroes there,
  *             and fsync fails. Reports by the timer are not behind commits either.
  *
- *             If servers refuse handles, there is another round with a new layout: once, or more often if the epoch rises. A COMMIT that ends without reply
- *             says nothing about a loss: the next one tells.
+ *             If servers refuse handles, there is another round with a new layout: once, or more often if the epoch rises.
+ *             A COMMIT that ends without reply says nothing about a loss: the next one does.
  *             Files of leat_volume_open() share what is unstable with other sessions (stripes/unstable.c), have no sizes
  *             to report, and promise nothing after a loss, which the program hears of.
  * Memory:     The calls of a round, for as long as it lasts; verifiers for as long as the file is open.
@@ -42,12 +42,13 @@ struct commit {
 struct lt_stripe_sync {
 	struct lt_op *op;
 	lt_op_step next;
-	unsigned tries;        /* rounds after the first one: lt_striped_may_retry() */
-	uint64_t epoch, old;   /* of this round; of the last one that was refused */
-	bool refused;          /* a server, or the manager, refused a handle */
-	bool is_reporting;     /* op->call is in flight */
+	unsigned tries;         /* rounds after the first one: lt_striped_may_retry() */
+	uint64_t epoch;         /* of this round */
+	uint64_t refused_epoch; /* of the last round that was refused */
+	bool must_retry;        /* a server, or the manager, refused a handle, and there may be another round */
+	bool is_reporting;      /* op->call is in flight */
 	int err;
-	unsigned flying;       /* of all calls, and 1 while they are sent */
+	unsigned flying;        /* of all calls, and 1 while they are sent */
 	unsigned n;
 	struct commit *commits;
 };
@@ -136,7 +137,7 @@ static void start_round(struct lt_op *op, int err);
 
 static bool may_retry(struct lt_stripe_sync *sync)
 {
-	return sync->refused || lt_striped_may_retry(&sync->tries, &sync->old, sync->epoch);
+	return sync->must_retry || lt_striped_may_retry(&sync->tries, &sync->refused_epoch, sync->epoch);
 }
 
 /* A call of a round has ended. The last one ends the round. */
@@ -147,9 +148,9 @@ static void end_call(struct lt_stripe_sync *sync)
 	sync->op->stop_others = NULL;
 	if (sync->err || sync->op->task.cancelled) {
 		finish(sync, sync->err ? sync->err : -ECANCELED);
-	} else if (sync->refused) {
-		sync->refused = false;
-		lt_layout_refresh(sync->op, LT_STRIPED_PROVE, start_round);
+	} else if (sync->must_retry) {
+		sync->must_retry = false;
+		lt_layout_refresh(sync->op, LT_STRIPED_WRITE_NO_LEASE, start_round);
 	} else {
 		finish(sync, 0);
 	}
@@ -167,7 +168,7 @@ static void reported(struct lt_op *op, int err)
 	if (!err)
 		lt_striped_reported(s, op->seq, &op->res.volume_report.VOLREPORTres_u.resok, op->call.sent_ns);
 	else if (is_old && may_retry(sync))
-		sync->refused = true;
+		sync->must_retry = true;
 	else if (!sync->err)
 		sync->err = err;
 	lt_op_free_results(op);
@@ -206,7 +207,7 @@ static void take_commit(struct commit *c, int err)
 		return;
 	}
 	if (lt_striped_needs_layout(c->call.status) && may_retry(sync)) {
-		sync->refused = true;
+		sync->must_retry = true;
 		return;
 	}
 	err = lt_striped_away(&op->task, f->striped, c->stripe, &c->call, "COMMIT", err);
@@ -331,7 +332,7 @@ void lt_striped_commit(struct lt_op *op, lt_op_step next)
 	sync->next = next;
 	op->sync = sync;
 	if (lt_striped_is_dirty(f) && !lt_striped_handles(f->striped, true, lt_handle_now(f->m)))
-		lt_layout_refresh(op, LT_STRIPED_PROVE, start_round);
+		lt_layout_refresh(op, LT_STRIPED_WRITE_NO_LEASE, start_round);
 	else
 		send_round(sync);
 }

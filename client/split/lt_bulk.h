@@ -39,7 +39,7 @@ struct lt_subreq {
 	uint32_t stripe;            /* of stripes: number in the layout */
 	uint64_t epoch;             /* of stripes: with which it was sent */
 	unsigned tries;             /* of stripes: how often it was sent again with a new layout */
-	uint64_t refused;           /* of stripes: the epoch that was refused last */
+	uint64_t refused_epoch;     /* of stripes: the one that was refused last */
 	bool asked_again;           /* of stripes: see lt_layout_take() */
 	struct lt_budget *share;    /* of ops->cut: the budget of the server; NULL: none */
 	uint32_t held;              /* bytes of bulk->budget and of it */

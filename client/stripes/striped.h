@@ -32,7 +32,7 @@ struct lt_striped {
 	uint64_t epoch;
 	uint32_t *servers;         /* id for each stripe */
 	struct lt_stripe_handles reads, writes;
-	uint64_t lease_ns;         /* the manager asks for the size if this client ends before that time; 0: it does not */
+	uint64_t lease_ns;         /* local time until which a write needs no new LAYOUT; 0: no lease */
 	unsigned writers;          /* open files that may write */
 	uint64_t bytes;            /* a size that the file has at least, in this epoch */
 
@@ -58,8 +58,8 @@ static inline void lt_striped_hold(struct lt_striped *s)
 /* What a LAYOUT is for. */
 enum lt_striped_use {
 	LT_STRIPED_READ,
-	LT_STRIPED_WRITE, /* of bytes that the manager may not know of: with a lease */
-	LT_STRIPED_PROVE, /* that this client may write: for commits and reports, without a lease */
+	LT_STRIPED_WRITE,          /* of bytes that the manager may not know of: with a lease */
+	LT_STRIPED_WRITE_NO_LEASE, /* commits, reports, and appends to a range that the manager has reserved */
 };
 
 /** lt_striped_handles - the handles with the right to read or write; NULL: ask for a layout first */
