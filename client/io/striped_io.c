@@ -144,22 +144,26 @@ static bool has_lost_range(struct lt_bulk *io)
 	return true;
 }
 
-/* Return: false: the operation ends there: there is no server for the stripe, or its range is lost */
-static bool send_data(struct lt_subreq *p)
+/* Return: false: there is no server for the stripe, so the operation ends there */
+static bool find_server(struct lt_subreq *p)
+{
+	const struct lt_striped *s = striped_of(p->bulk);
+	char why[120];
+	int rc = lt_volume_server(s->v, s->servers[p->stripe], &p->server, why, sizeof(why));
+
+	if (unlikely(rc))
+		stop(p, rc, NULL, why);
+	return !rc;
+}
+
+static void send_data(struct lt_subreq *p)
 {
 	struct lt_bulk *io = p->bulk;
 	struct lt_striped *s = striped_of(io);
 	const struct lt_stripe_handles *h = io->write ? &s->writes : &s->reads;
 	const struct iovec *iov = p->iov + p->iov_first;
 	uint32_t timeo = io->task.m->url.stripe_timeo_ms, patience = timeo ? MAX(lt_bulk_patience(p, timeo), 1u) : 0;
-	char why[120];
-	struct lt_server *server;
-	int rc = lt_volume_server(s->v, s->servers[p->stripe], &server, why, sizeof(why));
 
-	if (rc)
-		stop(p, rc, NULL, why);
-	if (rc || has_lost_range(io))
-		return false;
 	p->epoch = h->epoch;
 	if (io->write) {
 		STRIPEWRITEargs *a = &p->args.stripe_write;
@@ -168,16 +172,26 @@ static bool send_data(struct lt_subreq *p)
 		a->offset = p->mark;
 		a->sync = is_sync(io);
 		a->data = (stripe_data){ .length = p->len, .iov = iov, .iovcnt = p->iov_cnt };
-		lt_call_start_stripes(&p->call, server, STRIPEPROC_WRITE, a, &a->at.lane, &p->res, NULL, 0, patience, lt_bulk_done);
+		lt_call_start_stripes(&p->call, p->server, STRIPEPROC_WRITE, a, &a->at.lane, &p->res, NULL, 0, patience,
+				      lt_bulk_done);
 	} else {
 		STRIPEREADargs *a = &p->args.stripe_read;
 
 		memcpy(a->at.handle, h->v[p->stripe], sizeof(a->at.handle));
 		a->offset = p->mark;
 		a->count = p->len;
-		lt_call_start_stripes(&p->call, server, STRIPEPROC_READ, a, &a->at.lane, &p->res, iov, p->iov_cnt, patience,
+		lt_call_start_stripes(&p->call, p->server, STRIPEPROC_READ, a, &a->at.lane, &p->res, iov, p->iov_cnt, patience,
 				      lt_bulk_done);
 	}
+}
+
+/* Sends what is left of @p; the map may have changed since it was sent first. Return: false: the operation ends there, or
+ * has ended */
+static bool send_again(struct lt_subreq *p)
+{
+	if (!lt_bulk_may_continue(p) || !find_server(p) || has_lost_range(p->bulk))
+		return false;
+	send_data(p);
 	return true;
 }
 
@@ -199,27 +213,16 @@ static bool is_away(struct lt_subreq *p)
 static bool cut_io(struct lt_bulk *io, struct lt_subreq *p)
 {
 	struct lt_striped *s = striped_of(io);
-	struct lt_server *server;
-	char why[120];
 
 	while (!has_lost_range(io) && lt_stripe_cut(io, p, &s->layout)) {
-		int rc = lt_volume_server(s->v, s->servers[p->stripe], &server, why, sizeof(why));
-
-		if (likely(!rc)) {
+		if (find_server(p)) {
 			p->share = lt_volume_share(s->v, s->servers[p->stripe]);
 			if (likely(!is_away(p)))
 				return true;
-		} else {
-			stop(p, rc, NULL, why);
 		}
 		lt_stage_put(p);
 	}
 	return false;
-}
-
-static void send_subreq(struct lt_subreq *p)
-{
-	(void)send_data(p); /* cut_io() has checked it */
 }
 
 /* The memory of @p is advanced by @n bytes of its object. */
@@ -265,7 +268,7 @@ static bool take_read(struct lt_subreq *p)
 		lt_stage_read(p);
 		return true;
 	}
-	return !lt_bulk_may_continue(p) || !send_data(p);
+	return !send_again(p);
 }
 
 /* What was written by older layouts was before a cut, and says nothing of the size. */
@@ -310,7 +313,7 @@ static bool go_on(struct lt_subreq *p)
 		return false;
 	}
 	limit_read(io);
-	return !p->tries || !lt_bulk_may_continue(p) || !send_data(p);
+	return !p->tries || !send_again(p);
 }
 
 static bool take_layout(struct lt_subreq *p)
@@ -461,7 +464,7 @@ const struct lt_bulk_ops lt_striped_ops = {
 	.begin = begin_io,
 	.cut = cut_io,
 	.uncut = lt_stripe_uncut,
-	.send = send_subreq,
+	.send = send_data,
 	.replied = subreq_replied,
 	.failed = subreq_failed,
 	.ending = end_io,

@@ -41,6 +41,7 @@ struct lt_subreq {
 	unsigned tries;             /* of stripes: how often it was sent again with a new layout */
 	uint64_t refused_epoch;     /* of stripes: the one that was refused last */
 	bool asked_again;           /* of stripes: see lt_layout_take() */
+	struct lt_server *server;   /* of stripes: where the stripe is */
 	struct lt_budget *share;    /* of ops->cut: the budget of the server; NULL: none */
 	uint32_t held;              /* bytes of bulk->budget and of it */
 	int iov_first, iov_cnt;     /* used: iov[iov_first, iov_first + iov_cnt) */
