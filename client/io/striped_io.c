@@ -4,8 +4,8 @@
  * striped_io.c - pread and pwrite of files of a striped volume
  *
  * Operation:  begin_io() asks the manager for the layout unless it is known and good (LAYOUT), and a read that may pass
- *             the known size asks for that (GETATTR). Then split/lt_bulk.c sends the calls that stripes/stripe_cut.c
- *             cuts. What an object does not have reads as zeroes, up to the size of the file.
+ *             the known size asks for that (GETATTR). Then split/lt_bulk.c sends the calls that stripes/stripe_split.c
+ *             makes. What an object does not have reads as zeroes, up to the size of the file.
  *             If a server refuses a handle, the call asks for the layout and is sent again: once, or more often if
  *             each layout has a newer epoch than the last one. The file may be shorter then, so a write of what is
  *             appended ends instead: its range is of one epoch (striped_append.c). A write with O_SYNC or O_DSYNC ends
@@ -24,7 +24,7 @@
 #include "lt_stage.h"
 #include "nfs3_names.h"
 #include "readahead.h"
-#include "stripe_cut.h"
+#include "stripe_split.h"
 #include "striped_io.h"
 #include "striped_layout.h"
 #include "volume_status.h"
@@ -210,11 +210,11 @@ static bool is_away(struct lt_subreq *p)
 	return true;
 }
 
-static bool cut_io(struct lt_bulk *io, struct lt_subreq *p)
+static bool split_io(struct lt_bulk *io, struct lt_subreq *p)
 {
 	struct lt_striped *s = striped_of(io);
 
-	while (!has_lost_range(io) && lt_stripe_cut(io, p, &s->layout)) {
+	while (!has_lost_range(io) && lt_stripe_split(io, p, &s->layout)) {
 		if (find_server(p)) {
 			p->share = lt_volume_share(s->v, s->servers[p->stripe]);
 			if (likely(!is_away(p)))
@@ -462,8 +462,8 @@ const struct lt_bulk_ops lt_striped_ops = {
 	.stages = true,
 	.is_whole = false,
 	.begin = begin_io,
-	.cut = cut_io,
-	.uncut = lt_stripe_uncut,
+	.split = split_io,
+	.unsplit = lt_stripe_unsplit,
 	.send = send_data,
 	.replied = subreq_replied,
 	.failed = subreq_failed,

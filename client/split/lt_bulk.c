@@ -5,7 +5,7 @@
  *
  * Operation:  lt_bulk_submit() -> start_bulk() -> issue(): a subrequest is one call. It has at most `unit`
  *             bytes and covers at most ops->parts parts of the caller's memory. If the operation needs
- *             several subrequests, each ends at a multiple of that size (unless ops->cut divides it otherwise). The payload of the call is the
+ *             several subrequests, each ends at a multiple of that size (unless ops->split divides it otherwise). The payload of the call is the
  *             caller's memory itself: the transport moves it, this file copies nothing (but see lt_stage.c). Up to `window`
  *             subrequests are in flight; when one is done, the next is sent. `end` is the lowest offset at which a
  *             subrequest met the end of file or an error; results at or above it are ignored.
@@ -379,11 +379,11 @@ static struct lt_subreq *next_subreq(struct lt_bulk *b)
 
 	if (!p)
 		return NULL;
-	if (b->ops->cut) {
-		if (b->ops->cut(b, p)) {
+	if (b->ops->split) {
+		if (b->ops->split(b, p)) {
 			if (fits(b, p->share, p->len))
 				return p;
-			b->ops->uncut(b, p);
+			b->ops->unsplit(b, p);
 		}
 		put_subreq(p);
 		return NULL;
@@ -511,7 +511,7 @@ void lt_bulk_submit(struct lt_bulk *b)
 	b->changed = b->is_waiting = false;
 	b->waited.at = NULL;
 	b->phase = 0;
-	b->cut.is_open = false;
+	b->split.is_open = false;
 	list_init(&b->waits);
 	list_init(&b->sent);
 	list_init(&b->stopped);

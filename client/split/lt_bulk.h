@@ -42,7 +42,7 @@ struct lt_subreq {
 	uint64_t refused_epoch;     /* of stripes: the one that was refused last */
 	bool asked_again;           /* of stripes: see lt_layout_take() */
 	struct lt_server *server;   /* of stripes: where the stripe is */
-	struct lt_budget *share;    /* of ops->cut: the budget of the server; NULL: none */
+	struct lt_budget *share;    /* of ops->split: the budget of the server; NULL: none */
 	uint32_t held;              /* bytes of bulk->budget and of it */
 	int iov_first, iov_cnt;     /* used: iov[iov_first, iov_first + iov_cnt) */
 	struct iovec iov[LT_BULK_PARTS_MAX];
@@ -89,9 +89,9 @@ struct lt_bulk_ops {
 	void (*begin)(struct lt_bulk *b);
 	/* Assigns the next part of the range to @p: off, len and memory, and advances b->next. NULL: in the order of offsets.
 	 * Return: false: nothing is left below b->end; b->next has reached it */
-	bool (*cut)(struct lt_bulk *b, struct lt_subreq *p);
-	/* With cut: takes back what the last cut() has assigned to @p */
-	void (*uncut)(struct lt_bulk *b, struct lt_subreq *p);
+	bool (*split)(struct lt_bulk *b, struct lt_subreq *p);
+	/* With split: takes back what the last split() has assigned to @p */
+	void (*unsplit)(struct lt_bulk *b, struct lt_subreq *p);
 	/* Sends the call for p->off, p->len and the memory of @p, with lt_bulk_done. */
 	void (*send)(struct lt_subreq *p);
 	/* Takes the results of a call without error. Return: true: @p is finished; false: it was sent again */
@@ -137,11 +137,11 @@ struct lt_bulk {
 		uint64_t since_ns, replies; /* of lt_handle_now(); at->replies at that time */
 	} waited;
 	unsigned phase;            /* of the ops; 0 at the start */
-	struct lt_cut {            /* of ops->cut: see stripe_cut.c */
+	struct lt_split {          /* of ops->split: see stripe_split.c */
 		uint64_t from, end;
 		uint32_t nth, round, done;
 		bool is_open;
-	} cut;
+	} split;
 	struct lt_subreq first;
 	/* cursor in the caller's memory: position of `next` */
 	const struct iovec *iov;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_stripe_cut.c - every byte of a read or write of a striped file goes into one call, with the right memory
+ * test_stripe_split.c - every byte of a read or write of a striped file goes into one call, with the right memory
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "stripe_cut.h"
+#include "stripe_split.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define PAGE 4096u /* of the range: what is checked is checked for each */
@@ -80,9 +80,9 @@ static void check_call(const struct layout *l)
 	total.stripe[sub.stripe]++;
 }
 
-static void cut_all(const struct layout *l)
+static void split_all(const struct layout *l)
 {
-	while (lt_stripe_cut(&bulk, &sub, l))
+	while (lt_stripe_split(&bulk, &sub, l))
 		check_call(l);
 	assert_int_equal(bulk.next, bulk.end);
 }
@@ -125,7 +125,7 @@ static void every_byte_once(void **state)
 		uint64_t off = (uint64_t)draw(4096) * PAGE, size = (uint64_t)(1 + draw(i % 10 ? 600 : PAGES_MAX - 1)) * PAGE;
 
 		begin(off, size, draw(2) ? 1 : 1 + (int)draw(200));
-		cut_all(&l);
+		split_all(&l);
 		check_all();
 	}
 }
@@ -137,7 +137,7 @@ static void one_call_for_each_server(void **state)
 
 	(void)state;
 	begin(8 * MIB, 8 * MIB, 1);
-	cut_all(&l);
+	split_all(&l);
 	check_all();
 	assert_int_equal(total.calls, 8);
 	assert_int_equal(total.parts, 128);
@@ -153,12 +153,12 @@ static void servers_in_turn(void **state)
 	(void)state;
 	begin(0, 16 * MIB, 1);
 	for (unsigned i = 0; i < 16; i++) {
-		assert_true(lt_stripe_cut(&bulk, &sub, &l));
+		assert_true(lt_stripe_split(&bulk, &sub, &l));
 		assert_int_equal(sub.stripe, i % 4);
 		assert_int_equal(sub.mark, i / 4 * MIB);
 		check_call(&l);
 	}
-	assert_false(lt_stripe_cut(&bulk, &sub, &l));
+	assert_false(lt_stripe_split(&bulk, &sub, &l));
 	check_all();
 }
 
@@ -169,7 +169,7 @@ static void many_parts(void **state)
 
 	(void)state;
 	begin(0, 2 * MIB, 512);
-	cut_all(&l);
+	split_all(&l);
 	check_all();
 	assert_int_equal(total.calls, 8);
 	assert_int_equal(total.parts, 512);
@@ -182,10 +182,10 @@ static void ends_early(void **state)
 
 	(void)state;
 	begin(0, 8 * MIB, 1);
-	assert_true(lt_stripe_cut(&bulk, &sub, &l));
+	assert_true(lt_stripe_split(&bulk, &sub, &l));
 	check_call(&l);
 	bulk.end = 65536;
-	assert_false(lt_stripe_cut(&bulk, &sub, &l));
+	assert_false(lt_stripe_split(&bulk, &sub, &l));
 	assert_true(bulk.next >= bulk.end);
 }
 
@@ -196,12 +196,12 @@ static void one_byte(void **state)
 
 	(void)state;
 	begin(off, 1, 1);
-	assert_true(lt_stripe_cut(&bulk, &sub, &l));
+	assert_true(lt_stripe_split(&bulk, &sub, &l));
 	assert_int_equal(sub.stripe, 1);
 	assert_int_equal(sub.mark, 65536 + 5);
 	assert_int_equal(sub.len, 1);
 	assert_int_equal(sub.off, off);
-	assert_false(lt_stripe_cut(&bulk, &sub, &l));
+	assert_false(lt_stripe_split(&bulk, &sub, &l));
 }
 
 int main(void)

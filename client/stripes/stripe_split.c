@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * stripe_cut.c - divides a read or write of a striped file into calls
+ * stripe_split.c - divides a read or write of a striped file into calls
  *
  * Operation:  The range is divided into groups: as many rows of units as give each stripe an object range of 1 MiB, or
  *             one unit if that is longer. A group gives each stripe one call for each MiB, in turn, so that all servers
@@ -9,15 +9,15 @@
  *             call's memory. A call that would have too many parts ends earlier, and the next one continues there.
  *             Small parts are staged (lt_stage.h); then a call has no more than one unit.
  *
- *             cut.from, .end: the group; .nth: stripes of the round that are done; .round: MiB of each object that are
+ *             split.from, .end: the group; .nth: stripes of the round that are done; .round: MiB of each object that are
  *             done; .done: bytes of the present MiB that are done. b->next, and the cursor in the caller's memory, stay
- *             at cut.from until the group is done.
+ *             at split.from until the group is done.
  * Memory:     None.
  * Threads:    The owner's.
  * Errors:     None.
  */
 #include "lt_stage.h"
-#include "stripe_cut.h"
+#include "stripe_split.h"
 
 #define IO_BYTES ((uint64_t)STRIPE_IO_MAX)
 
@@ -94,7 +94,7 @@ static uint32_t take_staged(struct lt_bulk *b, struct lt_subreq *p, struct curso
 static void take(struct lt_bulk *b, struct lt_subreq *p, const struct layout *l, uint32_t stripe, uint64_t from, uint64_t end)
 {
 	struct cursor c = { b->iov_at, b->iov_off };
-	uint64_t at = b->cut.from; /* offset of @c in the file */
+	uint64_t at = b->split.from; /* offset of @c in the file */
 
 	p->stripe = stripe;
 	p->mark = from;
@@ -127,29 +127,29 @@ static void open_group(struct lt_bulk *b, const struct layout *l)
 {
 	uint64_t span = group_bytes(l) * l->width;
 
-	b->cut = (struct lt_cut){ .from = b->next, .end = MIN(b->end, b->next - b->next % span + span), .is_open = true };
+	b->split = (struct lt_split){ .from = b->next, .end = MIN(b->end, b->next - b->next % span + span), .is_open = true };
 }
 
 static void close_group(struct lt_bulk *b)
 {
 	struct cursor c = { b->iov_at, b->iov_off };
 
-	advance(b, &c, b->cut.end - b->cut.from);
+	advance(b, &c, b->split.end - b->split.from);
 	b->iov_at = c.at;
 	b->iov_off = c.off;
-	b->next = b->cut.end;
-	b->cut.is_open = false;
+	b->next = b->split.end;
+	b->split.is_open = false;
 }
 
 /* Stripes that the group touches: those of its first units, in turn */
-static uint32_t stripes_of(const struct lt_cut *c, const struct layout *l)
+static uint32_t stripes_of(const struct lt_split *c, const struct layout *l)
 {
 	return (uint32_t)MIN((uint64_t)l->width, (c->end - 1) / l->unit - c->from / l->unit + 1);
 }
 
 static void next_stripe(struct lt_bulk *b, const struct layout *l)
 {
-	struct lt_cut *c = &b->cut;
+	struct lt_split *c = &b->split;
 
 	c->done = 0;
 	if (++c->nth < stripes_of(c, l))
@@ -159,9 +159,9 @@ static void next_stripe(struct lt_bulk *b, const struct layout *l)
 		close_group(b);
 }
 
-bool lt_stripe_cut(struct lt_bulk *b, struct lt_subreq *p, const struct layout *l)
+bool lt_stripe_split(struct lt_bulk *b, struct lt_subreq *p, const struct layout *l)
 {
-	struct lt_cut *c = &b->cut;
+	struct lt_split *c = &b->split;
 
 	while (b->next < b->end) {
 		struct layout_part part;
@@ -186,7 +186,7 @@ bool lt_stripe_cut(struct lt_bulk *b, struct lt_subreq *p, const struct layout *
 	return false;
 }
 
-void lt_stripe_uncut(struct lt_bulk *b, struct lt_subreq *p)
+void lt_stripe_unsplit(struct lt_bulk *b, struct lt_subreq *p)
 {
-	b->cut.done -= p->len;
+	b->split.done -= p->len;
 }
