@@ -74,7 +74,7 @@ static void send_reserve(struct lt_op *op)
 	VOLRESERVEargs *a = &op->args.volume_reserve;
 
 	op->seq = s->writes.epoch;
-	*a = (VOLRESERVEargs){ .fh = { s->fh.len, s->fh.data }, .instance = s->v->instance, .after = lt_striped_size(s),
+	*a = (VOLRESERVEargs){ .fh = { s->fh.len, s->fh.data }, .instance = s->instance, .after = lt_striped_size(s),
 			       .bytes = op->range_end };
 	memcpy(a->handle, s->writes.v[0], sizeof(a->handle));
 	lt_op_call_volume(op, VOLUMEPROC_RESERVE, reserved);

@@ -23,7 +23,8 @@ struct lt_stripe_server {
 struct lt_volume {
 	struct leat *m;
 	uint64_t id, map;          /* map: version */
-	uint64_t instance, number; /* of leases: random; of the last call that says something of one */
+	uint64_t instance;         /* of the leases of the file that was opened last: random at first */
+	uint64_t number;           /* of the last call that says something of a lease */
 	struct list servers;
 	unsigned changes;          /* servers that newer maps have brought */
 	struct list nodes;         /* struct lt_striped: files in use */

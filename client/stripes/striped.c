@@ -49,6 +49,8 @@ struct lt_striped *lt_striped_get(struct lt_volume *v, const struct lt_fh *fh)
 		return NULL;
 	s->v = v;
 	s->refs = 1;
+	v->instance += 2; /* never 0 */
+	s->instance = v->instance;
 	s->fh = s->grown.fh = *fh;
 	list_init(&s->grown.link);
 	list_init(&s->waiting);
@@ -87,7 +89,7 @@ bool lt_striped_may(const struct lt_striped *s, enum lt_striped_use use, uint64_
 /* Numbers the next call. */
 static volume_lease lease_of(struct lt_striped *s, bool wanted)
 {
-	return (volume_lease){ .instance = wanted ? s->v->instance : 0, .number = ++s->v->number };
+	return (volume_lease){ .instance = wanted ? s->instance : 0, .number = ++s->v->number };
 }
 
 VOLLAYOUTargs lt_striped_ask(struct lt_striped *s, enum lt_striped_use use)

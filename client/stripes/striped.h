@@ -25,6 +25,7 @@ struct lt_striped {
 	struct lt_volume *v;
 	unsigned refs;
 	struct lt_fh fh;
+	uint64_t instance;         /* of its leases. One of an earlier opening says that writes were not reported */
 
 	/* as of the newest layout; width 0: none yet */
 	struct layout layout;

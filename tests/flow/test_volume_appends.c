@@ -236,6 +236,27 @@ static void behind_others(void **state)
 	(void)leat_close(f); /* the server that ended may have lost what was not stable */
 }
 
+/* A close that failed has not reported what this client wrote. When it opens the file again, it does not know of that either. */
+static void closed_without_report(void **state)
+{
+	struct leat_file *f = open_file(m, "closed", O_WRONLY | O_CREAT), *g;
+	char text[16] = "";
+
+	(void)state;
+	assert_int_equal(leat_pwrite(f, "abcdef", 6, 0), 6);
+	atomic_store(&volume_watch.is_silent, true);
+	assert_int_not_equal(leat_close(f), 0);
+	atomic_store(&volume_watch.is_silent, false);
+	f = open_log(m, "closed");
+	g = open_file(m, "closed", O_WRONLY);
+	assert_int_equal(leat_pwrite(g, "AB", 2, 0), 2); /* this opening has a lease of its own */
+	append(f, "g", 1);
+	assert_int_equal(leat_pread(f, text, sizeof(text), 0), 7);
+	assert_string_equal(text, "ABcdefg");
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(leat_close(g), 0);
+}
+
 /* The range of a write that failed reads as zeroes. */
 static void failed_write(void **state)
 {
@@ -336,7 +357,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(several_clients), cmocka_unit_test(own_writes), cmocka_unit_test(behind_others),
 		cmocka_unit_test(failed_write),	   cmocka_unit_test(manager_restarts), cmocka_unit_test(was_cut),
-		cmocka_unit_test(refused),
+		cmocka_unit_test(refused),	   cmocka_unit_test(closed_without_report),
 	};
 	static const struct CMUnitTest tcp[] = { cmocka_unit_test(retransmitted) };
 	int failed;
