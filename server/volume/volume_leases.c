@@ -7,7 +7,7 @@
  *            those that have not lapsed is in the order of their ends: a renewed one goes to its tail. A lease that has
  *            lapsed stays with its object until the stripe servers were asked: it counts until then.
  *            Leases of unknown clients have instance 0: those of markers that were there at the start, and the ones that
- *            are merged because an object has too many.
+ *            are merged because an object has too many. A merged one counts against the client whose call merged it.
  * Memory:    At most VOLUME_LEASES_MAX leases, and an object has one at least.
  * Threads:   Any, under the lock of the table. The lock of an inode comes before it.
  * Errors:    As volume_leases.h says for each function.
@@ -30,7 +30,7 @@
 #include "volume_todo.h"
 
 #define BUCKETS 256u
-#define UNKNOWN BUCKETS /* bucket of leases of unknown clients */
+#define UNKNOWN BUCKETS /* bucket of leases of markers that were there */
 #define MARKER_TEXT (2 * FH_MAX)
 
 struct object {
@@ -169,8 +169,17 @@ static unsigned bucket_of(const struct volume_leases *t, const struct rpcrdma_cl
 	return (unsigned)(siphash(&t->key, words, sizeof(words)) % BUCKETS);
 }
 
-/* The client of the lease that was renewed first becomes an unknown one. */
-static int merge_leases(struct volume_leases *t, struct object *o)
+/* Return: true: the client has no share left for another lease of @o, which may be NULL */
+static bool is_refused(const struct volume_leases *t, const struct object *o, unsigned bucket)
+{
+	bool merges = o && o->n >= VOLUME_LEASES_OBJECT && !find_lease(o, 0);
+
+	return t->n >= VOLUME_LEASES_MAX - 2 || t->used[bucket] + 1 + merges > VOLUME_LEASES_MAX - t->n;
+}
+
+/* The client of the lease that was renewed first becomes an unknown one. The lease of unknown ones is that of the caller's
+ * share: it stays when the others of the object have ended. */
+static int merge_leases(struct volume_leases *t, struct object *o, unsigned bucket)
 {
 	struct lease *unknown = find_lease(o, 0), *oldest = NULL;
 
@@ -181,7 +190,7 @@ static int merge_leases(struct volume_leases *t, struct object *o)
 			oldest = l;
 	}
 	if (!unknown)
-		unknown = add_lease(t, o, 0, UNKNOWN);
+		unknown = add_lease(t, o, 0, bucket);
 	if (!unknown)
 		return -ENOMEM;
 	renew_lease(t, unknown, 0);
@@ -307,12 +316,12 @@ static int take_lease(struct volume_leases *t, const char object[STRIPE_OBJECT_B
 	int err = 0;
 
 	if (!l) {
-		if (t->n >= VOLUME_LEASES_MAX - 2 || t->used[bucket] >= VOLUME_LEASES_MAX - t->n)
+		if (is_refused(t, o, bucket))
 			return -EAGAIN;
 		if (!o)
 			err = enter_object(t, object, &by->fh, &o);
 		else if (o->n >= VOLUME_LEASES_OBJECT)
-			err = merge_leases(t, o);
+			err = merge_leases(t, o, bucket);
 		if (!err) {
 			l = add_lease(t, o, by->instance, bucket);
 			if (!l)

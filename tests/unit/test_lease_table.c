@@ -241,7 +241,7 @@ static void many_of_one(void **state)
 	for (unsigned i = 0; i < 10 * VOLUME_LEASES_OBJECT; i++)
 		assert_true(take(1, 100 + i, 1) >= 0);
 	assert_in_range(t->n, VOLUME_LEASES_OBJECT, VOLUME_LEASES_OBJECT + 1);
-	assert_int_equal(t->used[UNKNOWN], 1);
+	assert_int_equal(t->used[UNKNOWN], 0);
 	for (unsigned i = 0; i < 10 * VOLUME_LEASES_OBJECT; i++)
 		end(1, 100 + i, 1);
 	assert_int_equal(t->n, 1);
@@ -257,6 +257,27 @@ static unsigned take_all(uint64_t client, unsigned object)
 		if (volume_lease_take(t, name_of(object + n / VOLUME_LEASES_OBJECT), &l) < 0)
 			return n;
 	}
+}
+
+/* Leases that were merged count against the client whose call did so, and leave the others their share. */
+static void merged_ones(void **state)
+{
+	const struct rpcrdma_client_id first = { .key = 1 };
+	struct rpcrdma_client_id other = { .key = 2 };
+	unsigned object = 1;
+
+	(void)state;
+	while (bucket_of(t, &other) == bucket_of(t, &first))
+		other.key++;
+	for (int rc = 0; rc >= 0; object++) {
+		for (unsigned i = 1; i <= VOLUME_LEASES_OBJECT + 1 && rc >= 0; i++)
+			rc = take(object, i, 1);
+		for (unsigned i = 1; i <= VOLUME_LEASES_OBJECT + 1; i++)
+			end(object, i, 1);
+		assert_true(object < VOLUME_LEASES_MAX);
+	}
+	assert_in_range(t->n, VOLUME_LEASES_MAX / 2 - VOLUME_LEASES_OBJECT - 1, VOLUME_LEASES_MAX / 2);
+	assert_in_range(take_all(other.key, 100000), VOLUME_LEASES_MAX / 4, VOLUME_LEASES_MAX / 4 + VOLUME_LEASES_OBJECT);
 }
 
 static void shares(void **state)
@@ -343,6 +364,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(begin_and_end), TEST(counters), TEST(late_end), TEST(others), TEST(lapses), TEST(restarts), TEST(many_of_one), TEST(shares),
+		TEST(merged_ones),
 		TEST(no_memory), TEST(no_marker),
 	};
 
