@@ -43,6 +43,7 @@
 #include "fh_map.h"
 
 #define FH_VERSION 1
+#define FH_STRIPPED 0x10 /* and the kind: the first byte of what fh_strip() returns. It is no FH_VERSION */
 #define MAP_BODY_BYTES 32u
 #define RETRIES 16
 #define LOOKED_MAX 256u /* limit of names tried for one file */
@@ -439,7 +440,7 @@ void fh_strip(const struct fh *h, struct fh *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->len = 1 + h->data[2];
-	ret->data[0] = h->data[1];
+	ret->data[0] = FH_STRIPPED | h->data[1];
 	memcpy(ret->data + 1, h->data + FH_HEAD_BYTES, h->data[2]);
 }
 
@@ -447,8 +448,10 @@ int fh_open_stripped(struct fh_set *s, uint32_t id, const struct fh *h, struct f
 {
 	struct fh_obj o = { .exp = export_find_id(s->exports, id), .fd = -1 };
 
-	if (!o.exp || !h->len || h->len > FH_MAX || h->data[0] != o.exp->fh_kind)
+	if (!o.exp)
 		return -ESTALE;
+	if (!h->len || h->len > FH_MAX || h->data[0] != (FH_STRIPPED | o.exp->fh_kind))
+		return -EBADMSG;
 	return give(open_body(s, h->data + 1, h->len - 1, &o), &o, ret);
 }
 

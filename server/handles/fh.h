@@ -95,7 +95,7 @@ void fh_strip(const struct fh *h, struct fh *ret);
  * export.
  * @id: of the export
  *
- * Return: as fh_open().
+ * Return: as fh_open(); -EBADMSG: it is not from fh_strip(), or from a handle of another kind than those of @s.
  */
 int must_check fh_open_stripped(struct fh_set *s, uint32_t id, const struct fh *h, struct fh_obj *ret);
 

@@ -322,6 +322,8 @@ static int take_lease(struct volume_leases *t, const char object[STRIPE_OBJECT_B
 			err = enter_object(t, object, &by->fh, &o);
 		else if (o->n >= VOLUME_LEASES_OBJECT)
 			err = merge_leases(t, o, bucket);
+		if (!err)
+			o->fh = by->fh; /* that of a marker may be unknown here */
 		if (!err) {
 			l = add_lease(t, o, by->instance, bucket);
 			if (!l)

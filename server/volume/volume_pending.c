@@ -59,6 +59,7 @@ struct volume_pending {
 	struct list waiters, askers; /* struct volume_asker */
 	struct volume_manager *manager; /* in force; held. NULL: none */
 	bool look, stop, deposed;
+	bool told_odd; /* the thread's: log_odd() has */
 	int term_err; /* of the attempt to take the term, told once; -EINPROGRESS: the thread is to take it */
 };
 
@@ -190,6 +191,20 @@ static int open_due(struct volume_pending *p, struct volume_manager *m, const st
 	return err;
 }
 
+/* The lease stays: another leatd may know the file. */
+static void log_odd(struct volume_pending *p, const struct volume_manager *m, const struct volume_due *due)
+{
+	char name[VOLUME_OBJECT_TEXT];
+
+	if (p->told_odd)
+		return;
+	p->told_odd = true;
+	volume_object_text(due->object, name);
+	log_warn("volume %s: writers/%s has a file handle of another kind, as of another user or an older leatd: the size of the "
+		 "file may be too small until it is written again, or leatd runs as before, or leat volume fsck --repair. "
+		 "Others like this are not logged", m->name + 1, name);
+}
+
 /* Return: true: the size is known */
 static bool do_due(struct volume_pending *p, struct volume_manager *m, const struct volume_due *due)
 {
@@ -200,6 +215,8 @@ static bool do_due(struct volume_pending *p, struct volume_manager *m, const str
 		volume_leases_settle(p->dir->leases, due); /* no one else can have opened it */
 		return true;
 	}
+	if (err == -EBADMSG)
+		log_odd(p, m, due);
 	if (err)
 		return false;
 	err = ask_size(p, &f);

@@ -243,6 +243,47 @@ static void another_state(void **state)
 	volume_rig_start_manager();
 }
 
+/* The only marker says something that this leatd does not understand. */
+static void make_marker_odd(void)
+{
+	char path[300], text[200] = "01";
+	const struct dirent *e;
+	DIR *d = opendir(tmp_dir_path(&volume_rig.dir, "m/writers"));
+
+	assert_non_null(d);
+	do
+		e = readdir(d);
+	while (e && *e->d_name == '.');
+	assert_non_null(e);
+	assert_true(readlinkat(dirfd(d), e->d_name, text, sizeof(text) - 1) > 2);
+	text[0] = '0'; /* as old markers, and those of handles of another kind */
+	(void)snprintf(path, sizeof(path), "%s", e->d_name);
+	assert_int_equal(unlinkat(dirfd(d), path, 0), 0);
+	assert_int_equal(symlinkat(text, dirfd(d), path), 0);
+	assert_int_equal(closedir(d), 0);
+}
+
+/* A file whose marker this leatd does not understand stays due, until it is written again. */
+static void odd_marker(void **state)
+{
+	(void)state;
+	write_and_go("of", BYTES, 0);
+	volume_rig_end_manager();
+	make_marker_odd();
+	volume_times.lease_ns = SHORT_NS;
+	volume_rig_start_manager();
+	for (unsigned i = 0; i < 2; i++) { /* by the end of the second one the first look at all that is due is complete */
+		write_and_go(i ? "oh" : "og", BYTES, 0);
+		wait_for_size(i ? "oh" : "og", BYTES);
+	}
+	WAIT_FOR(volume_rig_entries("m/writers") <= 1);
+	assert_int_equal(volume_rig_entries("m/writers"), 1);
+	assert_int_equal(stat_of("of").st_size, 0);
+	write_file("of", 10);
+	wait_for_size("of", BYTES);
+	wait_for_markers();
+}
+
 /* Another one that writes and reports does not hide it. */
 static void one_of_two_vanishes(void **state)
 {
@@ -514,7 +555,7 @@ static void counters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(writer_vanishes), TEST(server_is_away), LONG(manager_restarts), LONG(another_state), TEST(one_of_two_vanishes),
+		TEST(writer_vanishes), TEST(server_is_away), LONG(manager_restarts), LONG(another_state), LONG(odd_marker), TEST(one_of_two_vanishes),
 		LONG(last_report),     TEST(idle_writer),    TEST(writes_go_on),     TEST(cut_or_removed),
 		TEST(times),	       TEST(counters),
 		LONG(cut_between_cuts),

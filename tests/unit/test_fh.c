@@ -412,11 +412,12 @@ static void stripped(void **state)
 	fh_close(&o);
 	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id + 1, &id, &o), -ESTALE);
 	bad = id;
-	bad.data[0] = FH_KERNEL + FH_MAP - bad.data[0];
-	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id, &bad, &o), -ESTALE);
+	bad.data[0] ^= FH_KERNEL ^ FH_MAP;
+	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id, &bad, &o), -EBADMSG);
 	bad = id;
 	bad.len = FH_MAX + 1;
-	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id, &bad, &o), -ESTALE);
+	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id, &bad, &o), -EBADMSG);
+	assert_int_equal(fh_open_stripped(c->s, c->t.v[0].id, &fh, &o), -EBADMSG); /* as markers were once */
 	for (bad.len = 0; bad.len < id.len; bad.len++)
 		assert_int_not_equal(fh_open_stripped(c->s, c->t.v[0].id, &bad, &o), 0);
 	assert_int_equal(siphash_key_random(&key), 0);
