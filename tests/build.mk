@@ -124,7 +124,7 @@ VOLUME_WATCH := --wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat
 LDFLAGS_test_volume_leases := -Wl,$(VOLUME_WATCH)
 LDFLAGS_test_lease_table := -Wl,$(NOMEM)
 LDFLAGS_test_volume_appends := -Wl,$(VOLUME_WATCH)
-LDFLAGS_test_volume_append_asks := -Wl,$(VOLUME_WATCH),--wrap=volume_pending_queue,--wrap=client_begin_wait,--wrap=client_end_wait
+LDFLAGS_test_volume_append_asks := -Wl,$(VOLUME_WATCH),--wrap=rpcrdma_engine_post,--wrap=rpcrdma_timer_set,--wrap=reactor_destroy,--wrap=volume_pending_queue,--wrap=client_begin_wait,--wrap=client_end_wait
 LDFLAGS_test_volume_append_cuts := -Wl,--wrap=lt_io_write_range,--wrap=xdr_STRIPEWRITEargs
 CRASH_POINTS := --wrap=fchownat,--wrap=fdatasync,--wrap=fsetxattr,--wrap=fsync,--wrap=ftruncate,--wrap=linkat,--wrap=mkdirat,--wrap=openat,--wrap=pthread_create,--wrap=pwritev2,--wrap=renameat,--wrap=renameat2,--wrap=rpcrdma_clnt_call,--wrap=sendmsg,--wrap=setxattr,--wrap=symlinkat,--wrap=syncfs,--wrap=truncate,--wrap=unlinkat,--wrap=utimensat
 LDFLAGS_test_volume_crash := -Wl,$(CRASH_POINTS),-u,cmd_volume $(O)/libtools.a

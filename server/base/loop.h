@@ -16,7 +16,8 @@
 struct loop {
 	struct rpcrdma_engine *engine;
 	struct worker_pool *workers;
-	atomic_uint *asking; /* operations, of all reactors, that wait for other servers, or for this one itself */
+	atomic_uint *asking; /* operations, of all reactors, that wait for other servers, or for this one itself, and of which
+			      * another thread may call an engine: no reactor ends meanwhile */
 	unsigned flushing; /* work in progress for no call: syncs, close batches, access times, ended exports */
 	bool stop;	   /* the thread has ended, or ends now: no completion runs any more */
 };

@@ -9,7 +9,8 @@
  *            comes when the question is on its way needs another one.
  *            How many requests wait has a bound, and each client a share of it: client_begin_wait().
  * Memory:    r->scratch.
- * Threads:   begin() on the reactor, open() on a worker, told() on the thread of pending work.
+ * Threads:   begin() on the reactor, open() on a worker, told() on the thread of pending work. Reactors stay until told() has
+ *            ended: loop->asking counts it.
  * Errors:    As statuses in the results. A request whose connection is lost while it waits gets its range nevertheless.
  */
 #include <errno.h>
@@ -89,8 +90,11 @@ static void on_told(struct rpcrdma_msg *msg)
 static void told(struct volume_asker *a)
 {
 	struct reserve *v = container_of(a, struct reserve, asker);
+	const struct loop *l = &v->req->reactor->loop;
+	atomic_uint *asking = l->asking;
 
-	rpcrdma_engine_post(v->req->reactor->loop.engine, &v->msg);
+	rpcrdma_engine_post(l->engine, &v->msg); /* the request may end before this returns */
+	atomic_fetch_sub(asking, 1);
 }
 
 static enum prog_begin ask(struct req *r, struct reserve *v)
@@ -105,6 +109,7 @@ static enum prog_begin ask(struct req *r, struct reserve *v)
 	v->asker.of.fh = nfs_fh_stripped(r);
 	v->phase = RESERVE_ASKED;
 	admit_leave(r);
+	atomic_fetch_add(r->reactor->loop.asking, 1);
 	volume_pending_queue(manager_of(r)->dir->pending, &v->asker);
 	return PROG_WAIT;
 }

@@ -115,13 +115,13 @@ static void on_drain(struct rpcrdma_timer *t)
 	/* work in progress that may have no request waiting for it */
 	bool working = r->loop.flushing || service_is_busy(r);
 	/* another reactor may call this one */
-	bool busy = r->taken > r->partial || working || atomic_load(r->loop.asking);
+	bool asking = atomic_load(r->loop.asking), busy = r->taken > r->partial || working || asking;
 
 	if (!r->closing && (!busy || clock_now_ns() >= r->drain_until_ns)) {
 		r->closing = true;
 		(void)rpcrdma_engine_close_conns(r->loop.engine);
 	}
-	if (r->closing && !r->taken && !working && !atomic_load(&r->nconns))
+	if (r->closing && !r->taken && !working && !asking && !atomic_load(&r->nconns))
 		r->loop.stop = true;
 	else
 		rpcrdma_timer_set(r->loop.engine, t, DRAIN_EVERY_NS);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -20,9 +21,13 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "leat.h"
 #include "leat_volume.h"
+#include "rpcrdma.h"
+#include "rpcrdma_loop.h"
+#include "volume_pending.h"
 #include "volume_rig.h"
 #include "volume_watch.h"
 
@@ -32,6 +37,8 @@ LOG_DEFINE("test_volume_append_asks");
 #define APPENDERS 4u
 #define RECORD 100u
 #define NAME "log"
+#define DRAIN_EVERY_NS (2 * NS_PER_MS) /* of reactor.c */
+#define DRAINS 30u
 
 /* ---- the manager ---------------------------------------------------------------------------- */
 
@@ -40,15 +47,59 @@ static sem_t held, let_go;
 static sem_t queued; /* requests that wait for a question */
 static atomic_uint to_refuse, refused, begun, ended; /* requests that may not wait; those that did */
 
+static void (*_Atomic told)(struct volume_asker *a); /* of all requests that wait for a question */
+static _Thread_local bool is_telling;
+static atomic_bool is_slow, was_destroyed; /* the thread that tells; a reactor, meanwhile */
+static sem_t posted;
+static atomic_uint drains; /* looks of a reactor whether it may end */
+
 struct client;
-struct volume_pending;
-struct volume_asker;
+struct reactor;
 void __real_volume_pending_queue(struct volume_pending *p, struct volume_asker *a);
 void __wrap_volume_pending_queue(struct volume_pending *p, struct volume_asker *a);
 bool __real_client_begin_wait(struct client *c);
 bool __wrap_client_begin_wait(struct client *c);
 void __real_client_end_wait(struct client *c);
 void __wrap_client_end_wait(struct client *c);
+
+void __real_rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
+void __wrap_rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
+void __real_rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64_t delay_ns);
+void __wrap_rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64_t delay_ns);
+void __real_reactor_destroy(struct reactor *r);
+void __wrap_reactor_destroy(struct reactor *r);
+
+static void mark_told(struct volume_asker *a)
+{
+	is_telling = true;
+	atomic_load(&told)(a);
+	is_telling = false;
+}
+
+void __wrap_rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
+{
+	__real_rpcrdma_engine_post(e, msg);
+	if (!is_telling || !atomic_exchange(&is_slow, false))
+		return;
+	(void)sem_post(&posted);
+	while (atomic_load(&drains) < DRAINS && !atomic_load(&was_destroyed))
+		(void)poll(NULL, 0, 1);
+	atomic_store(&drains, DRAINS);
+}
+
+void __wrap_rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64_t delay_ns)
+{
+	if (delay_ns == DRAIN_EVERY_NS)
+		atomic_fetch_add(&drains, 1);
+	__real_rpcrdma_timer_set(e, t, delay_ns);
+}
+
+void __wrap_reactor_destroy(struct reactor *r)
+{
+	if (atomic_load(&drains) < DRAINS)
+		atomic_store(&was_destroyed, true);
+	__real_reactor_destroy(r);
+}
 
 static void stat_replied(void)
 {
@@ -61,6 +112,8 @@ static void stat_replied(void)
 
 void __wrap_volume_pending_queue(struct volume_pending *p, struct volume_asker *a)
 {
+	atomic_store(&told, a->done);
+	a->done = mark_told;
 	__real_volume_pending_queue(p, a);
 	(void)sem_post(&queued);
 }
@@ -257,6 +310,22 @@ static void client_goes(void **state)
 	appenders[0].f = volume_rig_open(appenders[0].m, NAME, O_WRONLY | O_APPEND);
 }
 
+/* The server ends while the thread that has told a request of its question is still at it. */
+static void server_ends(void **state)
+{
+	(void)state;
+	assert_int_equal(sem_init(&posted, 0, 0), 0);
+	atomic_store(&is_slow, true);
+	atomic_store(&drains, 0);
+	start_append(0);
+	end_append(0, RECORD);
+	wait_for(&posted);
+	atomic_store(&drains, 0);
+	volume_rig_end_manager();
+	assert_false(atomic_load(&was_destroyed));
+	volume_rig_start_manager();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -264,6 +333,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_file, begin, end),
 		cmocka_unit_test_setup_teardown(share_is_used, begin, end),
 		cmocka_unit_test_setup_teardown(client_goes, begin, end),
+		cmocka_unit_test_setup_teardown(server_ends, begin, end),
 	};
 
 	atomic_store(&volume_watch.replied, stat_replied);
