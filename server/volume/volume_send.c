@@ -29,6 +29,7 @@
 #include "volume_manager.h"
 #include "volume_pending.h"
 #include "volume_reach.h"
+#include "volume_todo.h"
 
 #define TERM_BYTES 32u
 
@@ -42,6 +43,7 @@ struct volume_send {
 	struct volume_dir *dir;
 	atomic_bool stop;
 	uint64_t term; /* 0: not taken yet */
+	struct log_limit failures;
 	struct peer peers[VOLUME_SERVERS_MAX]; /* in use: those with an id */
 };
 
@@ -241,6 +243,19 @@ static bool has_replied(int err)
 	return err == -EBUSY || err == -ENOSPC || err == -EIO || err == -EFBIG || err == -EINVAL;
 }
 
+/* Commands are repeated again and again. */
+static void log_failure(struct volume_send *s, const struct volume_manager *m, const struct leat_volume_command *c, int err)
+{
+	char object[VOLUME_OBJECT_TEXT];
+
+	if (!log_limit_ok(&s->failures))
+		return;
+	volume_object_text((const char *)c->object, object);
+	log_warn("volume %s: server %" PRIu32 " cannot execute a command for stripe %" PRIu32 " of object %s: %s. What is "
+		 "pending for this file is tried again; the log of the server may say more",
+		 m->name + 1, c->server, c->stripe, object, strerror(-err));
+}
+
 static int send_one(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, uint32_t stripe,
 		    command_fn fn, struct volume_lengths *ret)
 {
@@ -263,7 +278,7 @@ static int send_one(struct volume_send *s, const struct volume_manager *m, const
 		return err;
 	}
 	if (has_replied(err))
-		log_debug("volume %s: server %" PRIu32 ": %s", m->name + 1, p->id, strerror(-err));
+		log_failure(s, m, &c, err);
 	else
 		lose_peer(s, p, err);
 	return -EAGAIN;
@@ -311,6 +326,7 @@ int volume_send_create(struct volume_dir *d, struct volume_send **ret)
 	if (!s)
 		return -ENOMEM;
 	s->dir = d;
+	s->failures = (struct log_limit){ .interval_ns = 60 * NS_PER_S, .burst = 5, .left = 5 };
 	*ret = s;
 	return 0;
 }

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/util.h"
 #include "leat.h"
 #include "leat_volume.h"
 #include "tcp_proxy.h"
@@ -236,6 +237,52 @@ static void behind_others(void **state)
 	(void)leat_close(f); /* the server that ended may have lost what was not stable */
 }
 
+/* An object that cannot be read concerns only its file: its server is in reach for others. */
+static void damaged_object(void **state)
+{
+	static const int failures[] = { -EIO, -ENOSPC, -EBUSY };
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f = open_log(m, "bad"), *g = open_log(m, "good"), *h[2];
+
+	(void)state;
+	atomic_store(&volume_watch.is_silent, true);
+	for (unsigned i = 0; i < ARRAY_SIZE(h); i++) {
+		h[i] = open_file(other, i ? "good" : "bad", O_WRONLY);
+		assert_int_equal(leat_pwrite(h[i], data, 4 * UNIT, 0), 4 * UNIT);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(failures); i++) {
+		atomic_store(&volume_watch.failure, failures[i]);
+		assert_int_equal(leat_write(f, "x", 1), -EIO);
+		append(g, "y", 1);
+	}
+	append(f, "x", 1);
+	atomic_store(&volume_watch.is_silent, false);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(leat_close(g), 0);
+	leat_umount(other);
+}
+
+/* An append behind a cut that a server lacks fails as any other while the server is away. */
+static void cut_is_pending(void **state)
+{
+	struct leat *other = volume_rig_mount(NULL);
+	struct leat_file *f = open_log(m, "pending"), *g = open_file(other, "pending", O_WRONLY);
+
+	(void)state;
+	atomic_store(&volume_watch.is_silent, true);
+	assert_int_equal(leat_pwrite(g, data, 4 * UNIT, 0), 4 * UNIT);
+	volume_rig_end_server(2);
+	assert_int_equal(leat_ftruncate(f, 10), 0);
+	assert_int_equal(leat_write(f, "y", 1), -EIO);
+	volume_rig_start_server(2);
+	while (leat_write(f, "y", 1) == -EIO) /* the manager tries again after a while */
+		;
+	assert_int_equal(size_of("pending"), 11);
+	atomic_store(&volume_watch.is_silent, false);
+	leat_umount(other);
+	(void)leat_close(f);
+}
+
 /* A close that failed has not reported what this client wrote. When it opens the file again, it does not know of that either. */
 static void closed_without_report(void **state)
 {
@@ -358,6 +405,7 @@ int main(void)
 		cmocka_unit_test(several_clients), cmocka_unit_test(own_writes), cmocka_unit_test(behind_others),
 		cmocka_unit_test(failed_write),	   cmocka_unit_test(manager_restarts), cmocka_unit_test(was_cut),
 		cmocka_unit_test(refused),	   cmocka_unit_test(closed_without_report),
+		cmocka_unit_test(damaged_object),  cmocka_unit_test(cut_is_pending),
 	};
 	static const struct CMUnitTest tcp[] = { cmocka_unit_test(retransmitted) };
 	int failed;
