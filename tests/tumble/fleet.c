@@ -223,6 +223,7 @@ static void mark(struct fleet *fl, struct slot *s)
 		break;
 	default:
 		o->busy++;
+		o->syncing += op->kind == SHARED_FSYNC || op->kind == SHARED_TRUNCATE;
 		break;
 	}
 }

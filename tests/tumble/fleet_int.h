@@ -22,6 +22,8 @@ struct body {
 struct opened {
 	struct body *body;         /* NULL: not open */
 	unsigned busy;             /* operations */
+	unsigned syncing;          /* those of them that make data stable */
+	uint64_t synced;           /* when the last one of these ended */
 	bool changing, sync;       /* changing: it is being opened or closed */
 	bool written, unsure;      /* unsure: unstable data may have been lost since */
 	bool lost;                 /* and was, or a server was away */

@@ -129,6 +129,13 @@ static void take_closed(struct fleet *fl, struct slot *s)
 	*o = (struct opened){ 0 };
 }
 
+/* Has each server unstable data of this write? What has ended before a sync beside it may be stable. */
+static bool is_spread(const struct fleet *fl, const struct opened *o, const struct slot *s)
+{
+	return !o->sync && !o->syncing && s->s.start > o->synced && !s->body->f.narrow && s->io.result == (int64_t)s->io.op.len &&
+	       s->io.op.len >= fl->o->servers * fl->o->unit;
+}
+
 /* What the result means beyond the model of the file. */
 void fleet_take(struct fleet *fl, struct slot *s)
 {
@@ -147,13 +154,15 @@ void fleet_take(struct fleet *fl, struct slot *s)
 		return;
 	case SHARED_WRITE:
 		o->written = true;
-		o->spread |= !o->sync && !s->body->f.narrow && s->io.result == (int64_t)(s->io.op.len) && s->io.op.len >= fl->o->servers * fl->o->unit;
+		o->spread |= is_spread(fl, o, s);
 		o->unsure |= s->faulty;
 		break;
 	case SHARED_FSYNC:
 	case SHARED_TRUNCATE:
 		o->lost |= s->io.result == -EIO;
 		o->spread = false;
+		o->synced = *s->body->f.clock;
+		o->syncing--;
 		break;
 	default:
 		break;
