@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "cache.h"
 #include "handle.h"
 #include "mount_ref.h"
@@ -190,6 +191,7 @@ void lt_handle_tell(struct leat *m, const char *path, const char *path2, const c
 	pthread_mutex_unlock(&m->lock);
 	if (path2)
 		add_path(place2, sizeof(place2), "", path2, PATH2_TOLD_MAX);
+	cause = text_without_url(cause, m->given_url);
 	if (!strcmp(cause, reason))
 		cause = "";
 	pthread_mutex_lock(&m->lock);

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "leat_volume.h"
 #include "lt_stage.h"
 #include "nfs3_names.h"
@@ -397,14 +398,15 @@ bool lt_striped_may_retry(unsigned *tries, uint64_t *refused_epoch, uint64_t epo
 int lt_striped_away(struct lt_task *t, const struct lt_striped *s, uint32_t stripe, const struct lt_call *c, const char *what,
 		    int err)
 {
+	const char *url = lt_volume_url(s->v, s->servers[stripe]), *cause = lt_call_cause(c);
 	bool by_server = c->status && err != -EAGAIN && c->status != STRIPE_ERR_NOVOLUME && c->status != STRIPE_ERR_OLDLANE;
 
 	if (by_server || err == -ECANCELED || err == -EINPROGRESS || err == -EFAULT || err == -ENOMEM)
 		return err;
 	if (err == -ETIMEDOUT && c->rpc.sent)
 		lt_call_retire_lane(c);
-	lt_task_explain(t, -EIO, what, "stripe server %.90s: %.50s", lt_volume_url(s->v, s->servers[stripe]),
-			err == -ETIMEDOUT ? "no reply in time" : lt_call_cause(c)[0] ? lt_call_cause(c) : strerror(-err));
+	lt_task_explain(t, -EIO, what, "stripe server %.90s: %s", url,
+			err == -ETIMEDOUT ? "no reply in time" : cause[0] ? text_without_url(cause, url) : strerror(-err));
 	return -EIO;
 }
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "choose.h"
 #include "ctl.h"
 #include "file.h"
@@ -296,7 +297,7 @@ static int tell_mount(const char *url, const struct leat_opts *opts, int err, co
 {
 	if (err)
 		snprintf(lt_thread_error(), LT_ERROR_BYTES, "cannot %s %.250s: %s", opts && opts->of_volume ? "attach to" : "mount",
-			 url, why[0] ? why : strerror(-err));
+			 url, why[0] ? text_without_url(why, url) : strerror(-err));
 	return err;
 }
 

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/opt.h"
+#include "base/text.h"
 #include "leat_volume.h"
 #include "handle.h"
 #include "lt_sized.h"
@@ -269,6 +270,9 @@ static void end_asking(struct lt_op *op, int err)
 
 	if (err == -ETIMEDOUT && op->call.clnt) /* perhaps only the connection is dead */
 		rpcrdma_clnt_reconnect(op->call.clnt, "a question timed out");
+	if (err && op->call.clnt)
+		lt_task_explain(&op->task, err, NULL, "%s",
+				text_without_url(lt_call_cause(&op->call), lt_volume_url(op->task.m->volume, a->server)));
 	if (!err) {
 		err = take_info(&a->c, a->server, a->began, a->ret);
 		if (err)

@@ -50,6 +50,14 @@ static inline bool text_is_hex_name(const char *name, const char *prefix)
 	return !strncmp(name, prefix, len) && strspn(name + len, "0123456789abcdef") == 16 && !name[len + 16];
 }
 
+/** text_without_url - a reason that begins with "@url: ", without that; others as they are: a message has the URL once */
+static inline const char *text_without_url(const char *reason, const char *url)
+{
+	size_t len = strlen(url);
+
+	return len && !strncmp(reason, url, len) && !strncmp(reason + len, ": ", 2) ? reason + len + 2 : reason;
+}
+
 /** text_put_hex - prints @n bytes in hexadecimal digits, and a NUL; @ret: has room for 2 * @n + 1 */
 static inline void text_put_hex(const void *bytes, size_t n, char *ret)
 {

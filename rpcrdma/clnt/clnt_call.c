@@ -282,6 +282,12 @@ static struct rr_call *first_expired(struct list *calls, uint64_t now_ns, uint64
 	return NULL;
 }
 
+/* Without a connection it is what keeps it from coming up. */
+static const char *why_late(const struct rpcrdma_clnt *c)
+{
+	return c->held_up ? c->held_up : c->state == RPCRDMA_CLNT_UP ? "deadline passed" : c->why;
+}
+
 uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns)
 {
 	for (;;) {
@@ -294,7 +300,7 @@ uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns)
 			return earliest;
 		/* done() may change both lists: search again from the start */
 		/* if it is LEAVING, it has no deadline now */
-		(void)give_up(call, -ETIMEDOUT, c->held_up ? c->held_up : "deadline passed");
+		(void)give_up(call, -ETIMEDOUT, why_late(c));
 	}
 }
 

@@ -28,6 +28,7 @@
 
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/text.h"
 #include "creds.h"
 #include "leat.h"
 #include "leat_volume.h"
@@ -99,11 +100,11 @@ static void set_state(struct server *s, volume_seen_state state)
 	s->since_ns = clock_now_ns();
 }
 
-static void set_away(struct volume_reach *r, struct server *s, int err)
+static void set_away(struct volume_reach *r, struct server *s, const char *why)
 {
 	if (s->state != VOLUME_SEEN_AWAY)
 		log_warn("volume %s: server %" PRIu32 ", %s, is away: %s; new files avoid it, and what is pending for it is done "
-			 "when it is back", r->using->name + 1, s->id, s->url, strerror(-err));
+			 "when it is back", r->using->name + 1, s->id, s->url, why);
 	set_state(s, VOLUME_SEEN_AWAY);
 	s->bytes_free = 0;
 }
@@ -144,8 +145,17 @@ static void take_servers(struct volume_reach *r, struct volume_manager *m)
 
 /* ---- the thread: questions ------------------------------------------------------------------ */
 
-/* Under the lock. Return: is it back? */
-static bool take_reply(struct volume_reach *r, struct server *s, const struct question *q, int err)
+/* Why the call that has just ended failed, without the name of the volume */
+static const char *why_failed(const struct volume_reach *r)
+{
+	char place[32];
+
+	(void)snprintf(place, sizeof(place), "volume %016" PRIx64, r->using->map.volume);
+	return text_without_url(leat_error(r->m), place);
+}
+
+/* Under the lock. @why: of @err. Return: is it back? */
+static bool take_reply(struct volume_reach *r, struct server *s, const struct question *q, int err, const char *why)
 {
 	bool once_more = err && !s->has_failed && s->state != VOLUME_SEEN_AWAY;
 
@@ -157,7 +167,7 @@ static bool take_reply(struct volume_reach *r, struct server *s, const struct qu
 	if (!err)
 		return set_in_reach(r, s, &q->info);
 	if (err != -ECANCELED && err != -ENOMEM)
-		set_away(r, s, err);
+		set_away(r, s, why);
 	return false;
 }
 
@@ -171,7 +181,7 @@ static void on_reply(void *arg, int64_t err)
 	pthread_mutex_lock(&r->lock);
 	s = find_server(r, q->id, 0);
 	if (s && s->question == q) /* else the map has changed */
-		is_back = take_reply(r, s, q, (int)err);
+		is_back = take_reply(r, s, q, (int)err, why_failed(r));
 	pthread_cond_broadcast(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 	if (is_back)
@@ -436,14 +446,14 @@ bool volume_reach_is_away(struct volume_reach *r, uint32_t id)
 	return away;
 }
 
-void volume_reach_failed(struct volume_reach *r, uint32_t id, int err)
+void volume_reach_failed(struct volume_reach *r, uint32_t id, const char *why)
 {
 	struct server *s;
 
 	pthread_mutex_lock(&r->lock);
 	s = find_server(r, id, 0);
 	if (s)
-		set_away(r, s, err);
+		set_away(r, s, why);
 	pthread_cond_broadcast(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 }

@@ -39,8 +39,8 @@ void volume_reach_use(struct volume_reach *r, struct volume_manager *m);
 /** volume_reach_is_away - is server @id away? */
 bool volume_reach_is_away(struct volume_reach *r, uint32_t id);
 
-/** volume_reach_failed - server @id did not reply to a command, or with nonsense: it is away */
-void volume_reach_failed(struct volume_reach *r, uint32_t id, int err);
+/** volume_reach_failed - server @id did not reply to a command, or with nonsense: it is away; @why: for the log */
+void volume_reach_failed(struct volume_reach *r, uint32_t id, const char *why);
 
 /** volume_reach_pick - drops the servers that are away from a list of indices in @map
  * If all are away, the list stays: they may be in reach of clients.

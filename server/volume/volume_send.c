@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "leat.h"
 #include "leat_volume.h"
 #include "volume_manager.h"
@@ -101,9 +102,11 @@ static int connect_peer(struct peer *p, const struct volume_manager *m, const ch
 }
 
 /* The server has no use of commands: it did not reply, or not as one of the volume. */
-static void lose_peer(struct volume_send *s, struct peer *p, int err)
+static void lose_peer(struct volume_send *s, struct peer *p, const char *url, int err)
 {
-	volume_reach_failed(s->dir->reach, p->id, err);
+	const char *why = text_without_url(leat_error(p->m), url);
+
+	volume_reach_failed(s->dir->reach, p->id, *why ? why : strerror(-err));
 	hang_up(p);
 }
 
@@ -122,7 +125,7 @@ static int get_peer(struct volume_send *s, const struct volume_manager *m, uint3
 	err = p->m ? 0 : connect_peer(p, m, server->url);
 	if (!err)
 		return 0;
-	lose_peer(s, p, err);
+	lose_peer(s, p, server->url, err);
 	return -EAGAIN;
 }
 
@@ -280,7 +283,7 @@ static int send_one(struct volume_send *s, const struct volume_manager *m, const
 	if (has_replied(err))
 		log_failure(s, m, &c, err);
 	else
-		lose_peer(s, p, err);
+		lose_peer(s, p, p->url, err);
 	return -EAGAIN;
 }
 

@@ -183,10 +183,12 @@ bad 1 'another server has it' "$LEAT" volume set-url --map "$work/vol/map" 1 "lo
 bad 2 usage "$LEAT" volume set-state --map "$work/vol/map" 1 gone
 bad 2 usage "$LEAT" volume add-server "local://$work/s9"
 
-kill "$second"
-wait "$second" || :
-some "$work/vol/map" "$work/vol/key" '^ +2 full +failed: '
+kill -9 "$second" # its socket stays
+wait "$second" 2>/dev/null || :
+some "$work/vol/map" "$work/vol/key" "^ +2 full +failed: cannot mount local://$work/s2: Connection refused"
 has "^ +1 out .* local://$work/s1\$"
+bad 1 "/file: READ at offset [0-9]+: Input/output error \\(stripe server local://$work/s2: (no reply in time|Connection refused)\\)\$" \
+	"$LEAT" cp "$export/file?stripe_timeo=500ms" "$work/lost"
 # the manager finds that, too
 ok "$LEAT" volume set-state --map "$work/vol/map" 1 full
 ok "$LEAT" ctl reload "local://$work/vol/sock"
@@ -196,6 +198,8 @@ until "$LEAT" volume status --key "$work/vol/key" "$export" >"$work/out" 2>"$wor
 	[ "$n" -lt 2000 ] || fail "the manager reaches a server that has ended: $(cat "$work/out" "$work/err")"
 done
 has '^the manager does not reach server 2 for [0-9]+ s: new files avoid it$'
+grep -aqE "server 2, local://$work/s2, is away: [^:;]+: [^:;]+ \(Connection refused\); new files" "$work/log" ||
+	fail "leatd does not log why: $(grep -a 'is away' "$work/log")"
 ok "$LEAT" cp "$work/file" "$export/without"
 ok "$LEAT" volume show "$export/without"
 has '^2 stripes of '
