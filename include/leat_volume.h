@@ -229,8 +229,9 @@ struct leat_volume_info {
 	uint32_t server;            /* its id */
 	uint64_t term;              /* the newest term of a manager that it has obeyed */
 	uint64_t verf;              /* changes when data that was acknowledged, and not committed, may be lost */
-	uint64_t bytes, bytes_free; /* of the file system of its stripes */
+	uint64_t bytes, bytes_free; /* of the file system of its stripes; free: that leatd may use */
 	int64_t skew_ms;            /* its clock minus this machine's; 0: not more than a round trip */
+	uint64_t bytes_used;        /* of the file system; the rest is reserved */
 };
 
 /* The key of a volume, with its id. */

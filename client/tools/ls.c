@@ -390,7 +390,7 @@ static int df_one(struct tool_target *t, void *ctx)
 {
 	char size[16], used[16], avail[16];
 	struct statvfs v;
-	uint64_t total, unused;
+	uint64_t total, unused, left;
 	int rc;
 
 	(void)ctx;
@@ -399,11 +399,10 @@ static int df_one(struct tool_target *t, void *ctx)
 		return tool_fail(t->m, t->path, rc);
 	total = (uint64_t)v.f_blocks * v.f_frsize;
 	unused = (uint64_t)v.f_bfree * v.f_frsize;
-	tool_print_size(total, size);
-	tool_print_size(total >= unused ? total - unused : 0, used);
-	tool_print_size((uint64_t)v.f_bavail * v.f_frsize, avail);
-	printf("%8s %8s %8s %3u%%  %s\n", size, used, avail,
-	       total ? (unsigned)((double)(total - MIN(unused, total)) * 100 / (double)total) : 0, t->at);
+	left = (uint64_t)v.f_bavail * v.f_frsize;
+	unused = MIN(unused, total);
+	printf("%8s %8s %8s %3u%%  %s\n", tool_print_size(total, size), tool_print_size(total - unused, used),
+	       tool_print_size(left, avail), tool_use_percent(total - unused, left), t->at);
 	return TOOL_OK;
 }
 

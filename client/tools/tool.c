@@ -427,3 +427,10 @@ char *tool_print_size(uint64_t bytes, char buf[16])
 		snprintf(buf, 16, n < 10 ? "%.1f%c" : "%.0f%c", n, units[unit]);
 	return buf;
 }
+
+unsigned tool_use_percent(uint64_t used, uint64_t avail)
+{
+	double of = (double)used + (double)avail, percent = of > 0 ? (double)used * 100 / of : 0;
+
+	return (unsigned)percent + (percent > (unsigned)percent);
+}

@@ -116,7 +116,7 @@ static const struct lt_statuses statuses = { .is_later = is_later, .to_errno = e
 	}
 
 static const struct lt_proc procs[] = {
-	[STRIPEPROC_INFO] = PROC(INFO, INFO, 4u + 5 * 8u),
+	[STRIPEPROC_INFO] = PROC(INFO, INFO, 4u + 6 * 8u),
 	[STRIPEPROC_STAT] = PROC(STAT, STAT, STAT_BYTES),
 	[STRIPEPROC_FENCE] = PROC(FENCE, STAT, STAT_BYTES),
 	[STRIPEPROC_REMOVE] = PROC(REMOVE, STAT, STAT_BYTES),
@@ -231,9 +231,10 @@ static int take_info(const struct command *c, uint32_t server, uint64_t began, s
 {
 	const STRIPEINFOresok *ok = &c->res.info.STRIPEINFOres_u.resok;
 	const struct leat_volume_info info = { .server = ok->server, .term = ok->term, .verf = ok->verf, .bytes = ok->bytes,
-					       .bytes_free = ok->bytes_free, .skew_ms = skew_of(ok->now, began, now_ms()) };
+					       .bytes_free = ok->bytes_free, .bytes_used = ok->bytes_used,
+					       .skew_ms = skew_of(ok->now, began, now_ms()) };
 
-	if (ok->server != server || ok->bytes_free > ok->bytes)
+	if (ok->server != server || ok->bytes_free > ok->bytes || ok->bytes_used > ok->bytes)
 		return -EREMOTEIO;
 	lt_sized_copy(ret, &info, sizeof(info));
 	return 0;

@@ -186,6 +186,7 @@ static int work_info(struct stripe_call *call)
 	ok->server = call->vol->dir.server;
 	ok->bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
 	ok->bytes_free = (uint64_t)fs.f_bavail * fs.f_frsize;
+	ok->bytes_used = (uint64_t)(fs.f_blocks - MIN(fs.f_bfree, fs.f_blocks)) * fs.f_frsize;
 	ok->now = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 	return 0;
 }

@@ -82,6 +82,14 @@ has "^ +2 full .* local://$work/s2\$"
 has '^free: .*; a new file on 2 servers: '
 ok "$LEAT" volume df --map "$work/vol/map" --key "$work/vol/key"
 has '^server state +size +used +free +use  URL$'
+# the same of one file system, whoever is asked (while it is in use, within a few percent)
+near() { # MINE THEIRS: in percent
+	[ "$1" -le $(($2 + 3)) ] && [ "$1" -ge $(($2 - 3)) ] || fail "used: $1 %, and df has $2 %"
+	checks=$((checks + 1))
+}
+df=$(df -P "$work" | awk 'NR == 2 { print $5 + 0 }')
+near "$(awk '$1 == 1 { print $6 + 0 }' "$work/out")" "$df"
+near "$("$LEAT" df "local://$work/vol/sock/vol" | awk 'NR == 2 { print $4 + 0 }')" "$df"
 has "^ +1 full +[0-9.]+[KMGTP]? +[0-9.]+[KMGTP]? +[0-9.]+[KMGTP]? +[0-9]+%  local://$work/s1\$"
 has '^free: .*; a new file on 2 servers: '
 some() { # PATTERN: the last command prints it, and fails without a message

@@ -121,6 +121,7 @@ static const struct sick_word sick[] = {
 	{ "stripe-epoch", NULL, STRIPEPROC_FENCE, 0, SICK_RESULTS, 4 + 20, 3 },
 	{ "stripe-field: server 0", NULL, STRIPEPROC_INFO, 0, SICK_RESULTS, 4, 0 },
 	{ "stripe-field: more free bytes", NULL, STRIPEPROC_INFO, 0, SICK_RESULTS, 4 + 4 + 16 + 8, 0x7fffffff },
+	{ "stripe-field: more used bytes", NULL, STRIPEPROC_INFO, 0, SICK_RESULTS, 4 + 4 + 16 + 16, 0x7fffffff },
 	{ "stripe-field: bytes of an object", NULL, STRIPEPROC_STAT, 0, SICK_RESULTS, 4 + 4, 1 },
 	{ "stripe-field: an epoch of an object", NULL, STRIPEPROC_STAT, 0, SICK_RESULTS, 4 + 20, 2 },
 	{ "stripe-field: a tombstone", NULL, STRIPEPROC_STAT, 0, SICK_RESULTS, 4 + 36, 1 },

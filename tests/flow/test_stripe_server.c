@@ -877,7 +877,7 @@ static void terms(void **state)
 	(void)stat_of(&c);
 	assert_int_equal(stripe_info(&c, &info), STRIPE_OK);
 	assert_int_equal(info.term, 1);
-	assert_true(info.bytes && info.bytes_free && info.verf);
+	assert_true(info.bytes && info.bytes_free && info.bytes_used && info.verf);
 	assert_in_range(info.now / 1000, (uint64_t)time(NULL) - 100, (uint64_t)time(NULL) + 100);
 	stripe_rig.term = 5;
 	assert_int_equal(stripe_fence(&c, &object, 2, NULL, NULL), STRIPE_OK);

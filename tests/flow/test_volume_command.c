@@ -72,7 +72,7 @@ static void asks(void **state)
 	(void)state;
 	assert_int_equal(leat_volume_ask(m, key, STRIPE_RIG_ID, &info), 0);
 	assert_true(info.size == sizeof(info) && info.server == STRIPE_RIG_ID && !info.term && info.verf);
-	assert_true(info.bytes && info.bytes_free <= info.bytes);
+	assert_true(info.bytes && info.bytes_used && info.bytes_free + info.bytes_used <= info.bytes);
 	assert_int_equal(leat_volume_ask(m, key, STRIPE_RIG_ID + 1, &info), -EKEYREJECTED);
 	assert_non_null(strstr(leat_error(m), "another id, or another key"));
 	info.size = 0;

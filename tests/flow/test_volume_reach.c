@@ -59,11 +59,14 @@ bool_t __wrap_xdr_STRIPEINFOres(XDR *xdrs, STRIPEINFOres *res)
 		ok->bytes_free = ok->bytes = atomic_load(&room);
 	if (ok->server != atomic_load(&liar))
 		return __real_xdr_STRIPEINFOres(xdrs, &lie);
-	switch (atomic_fetch_add(&lies, 1) % 3) {
+	switch (atomic_fetch_add(&lies, 1) % 4) {
 	case 0:
 		return xdr_int(xdrs, &junk); /* a status that does not exist */
 	case 1:
 		ok->server = 1; /* another one */
+		break;
+	case 2:
+		ok->bytes_used = ok->bytes + 1;
 		break;
 	default:
 		ok->bytes_free = ok->bytes + 1;
@@ -262,7 +265,7 @@ static void nonsense(void **state)
 	atomic_store(&liar, 3);
 	wait_for(1u << 2);
 	assert_int_equal(servers_of_new_file(true), ALL & ~(1u << 2));
-	for (unsigned before = atomic_load(&lies); atomic_load(&lies) < before + 6;) {
+	for (unsigned before = atomic_load(&lies); atomic_load(&lies) < before + 8;) {
 		(void)poll(NULL, 0, 1);
 		assert_int_equal(look().of[LEAT_VOLUME_AWAY], 1u << 2);
 	}

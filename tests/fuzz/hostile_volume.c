@@ -128,7 +128,7 @@ void hostile_put_stripes(struct wire_put *w, const struct hostile_call *c, const
 	switch (c->proc) {
 	case STRIPEPROC_INFO:
 		wire_put_u32(w, 1);
-		for (int i = 0; i < 5; i++)
+		for (int i = 0; i < 6; i++)
 			wire_put_u64(w, 1u << 20);
 		break;
 	case STRIPEPROC_READ:

@@ -64,12 +64,11 @@ static void print_status(const struct leat_volume_server *s, const struct leat_v
 
 static void print_space(const struct leat_volume_server *s, const struct leat_volume_info *i)
 {
-	uint64_t used = i->bytes - MIN(i->bytes_free, i->bytes);
 	char size[16], taken[16], left[16];
 
 	print_start(s);
-	printf("%8s %8s %8s %3u%%  ", tool_print_size(i->bytes, size), tool_print_size(used, taken),
-	       tool_print_size(i->bytes_free, left), i->bytes ? (unsigned)((double)used * 100 / (double)i->bytes) : 0);
+	printf("%8s %8s %8s %3u%%  ", tool_print_size(i->bytes, size), tool_print_size(i->bytes_used, taken),
+	       tool_print_size(i->bytes_free, left), tool_use_percent(i->bytes_used, i->bytes_free));
 	tool_put_name(s->url);
 	putchar('\n');
 }

@@ -130,6 +130,7 @@ static void take_results(struct wire_get *g, const uint8_t *start, struct dump_r
 		(void)wire_get_bytes(g, 8 + 8); /* term, verf */
 		bytes = wire_get_u64(g);
 		dump_must(g, r, wire_get_u64(g) <= bytes, "more free bytes than bytes");
+		dump_must(g, r, wire_get_u64(g) <= bytes, "more used bytes than bytes");
 		(void)wire_get_u64(g); /* now */
 		break;
 	case STRIPEPROC_READ:
