@@ -3,7 +3,7 @@
  *
  * nfs3_fs.c - FSSTAT, FSINFO, PATHCONF (RFC 1813 sections 3.3.18 to 3.3.20)
  *
- * Operation: Returns what the file system reports, the limits found when the export was opened (fs_limits.c), and the
+ * Operation: Returns what the file system reports (of a volume: those of its stripe servers), the limits found when the export was opened (fs_limits.c), and the
  *            transfer limits of this server.
  * Memory:    None.
  * Threads:   Workers: statfs() of a network file system may block.
@@ -16,6 +16,7 @@
 #include "nfs3_conv.h"
 #include "nfs3_io.h"
 #include "nfs3_meta.h"
+#include "nfs3_volume.h"
 
 /* Finds the file and fills in the attributes that all three results begin with. */
 static bool open_fs(struct req *r, struct fh_obj *o)
@@ -48,6 +49,7 @@ void nfs3_fsstat(struct req *r)
 		ok->ffiles = vfs.f_ffree;
 		ok->afiles = vfs.f_favail;
 		ok->invarsec = 0; /* other processes use this file system too */
+		nfs3_volume_space(r, ok);
 	}
 	fh_close(&o);
 }

@@ -27,6 +27,7 @@
 #include "volume_layout.h"
 #include "volume_manager.h"
 #include "volume_pending.h"
+#include "volume_reach.h"
 #include "volumes.h"
 
 _Static_assert(offsetof(volume_fh, volume_fh_len) == offsetof(nfs_fh3, data.data_len) &&
@@ -59,6 +60,18 @@ int nfs3_volume_refuse(const struct req *r)
 	if (tell)
 		log_warn("volume %s: %s refused: not yet possible for striped files", m->name + 1, r->proc->name);
 	return -EOPNOTSUPP;
+}
+
+void nfs3_volume_space(const struct req *r, FSSTAT3resok *ok)
+{
+	struct volume_manager *m = manager_of(r);
+	struct volume_space s;
+
+	if (!m || !volume_reach_space(m->dir->reach, &s))
+		return;
+	ok->tbytes = s.bytes;
+	ok->fbytes = s.bytes - MIN(s.bytes_used, s.bytes);
+	ok->abytes = s.bytes_free;
 }
 
 int nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sattr *sa)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "base/util.h"
+#include "nfs3.h"
 #include "vfs.h"
 
 struct req;
@@ -21,6 +22,9 @@ bool nfs3_volume_has(const struct req *r);
 /** nfs3_volume_refuse - counts and logs a request that needs the contents of a striped file; any thread
  * Return: -EOPNOTSUPP */
 int nfs3_volume_refuse(const struct req *r);
+
+/** nfs3_volume_space - replaces the bytes of the manager's file system by those of the stripe servers, once one has replied */
+void nfs3_volume_space(const struct req *r, FSSTAT3resok *ok);
 
 /** nfs3_volume_size - removes a new size from @sa, and sets it; call it before other attributes are set
  * Return: 0; -EAGAIN: too many cuts are in progress; as volume_set_size() */

@@ -52,7 +52,8 @@ struct server {
 	const char *url; /* in the map of @using */
 	volume_seen_state state;
 	uint64_t since_ns;	    /* of the state */
-	uint64_t bytes_free, term;  /* of the last reply; bytes_free 0: it is away, or not known */
+	uint64_t bytes, bytes_used, term; /* of the last reply */
+	uint64_t bytes_free;	    /* of the last reply; 0: it is away, or not known */
 	uint64_t round;		    /* the last one whose question has ended */
 	bool has_failed;	    /* the last question, for the first time */
 	struct question *question;  /* NULL: none is in flight */
@@ -117,6 +118,8 @@ static bool set_in_reach(struct volume_reach *r, struct server *s, const struct 
 	if (was_away)
 		log_info("volume %s: server %" PRIu32 " is back", r->using->name + 1, s->id);
 	set_state(s, VOLUME_SEEN_IN_REACH);
+	s->bytes = info->bytes;
+	s->bytes_used = info->bytes_used;
 	s->bytes_free = info->bytes_free;
 	s->term = info->term;
 	return was_away;
@@ -526,4 +529,25 @@ unsigned volume_reach_list(struct volume_reach *r, const struct volume_map *map,
 	}
 	pthread_mutex_unlock(&r->lock);
 	return map->n;
+}
+
+static void add_bytes(uint64_t *sum, uint64_t bytes)
+{
+	if (__builtin_add_overflow(*sum, bytes, sum))
+		*sum = UINT64_MAX;
+}
+
+bool volume_reach_space(struct volume_reach *r, struct volume_space *ret)
+{
+	struct volume_space sum = { 0 };
+
+	pthread_mutex_lock(&r->lock);
+	for (unsigned i = 0; i < r->n; i++) {
+		add_bytes(&sum.bytes, r->servers[i].bytes);
+		add_bytes(&sum.bytes_used, r->servers[i].bytes_used);
+		add_bytes(&sum.bytes_free, r->servers[i].bytes_free);
+	}
+	pthread_mutex_unlock(&r->lock);
+	*ret = sum;
+	return sum.bytes;
 }

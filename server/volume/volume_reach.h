@@ -57,6 +57,15 @@ unsigned volume_reach_pick(struct volume_reach *r, const struct volume_map *map,
  */
 int must_check volume_reach_term(struct volume_reach *r, uint64_t *ret);
 
+/* Bytes of file systems, added up. */
+struct volume_space {
+	uint64_t bytes, bytes_used, bytes_free;
+};
+
+/** volume_reach_space - adds up what the servers have said last; one that is away has no free bytes
+ * Two servers on one file system count twice. Return: false: none has replied yet */
+bool volume_reach_space(struct volume_reach *r, struct volume_space *ret);
+
 /** volume_reach_list - what is known of the servers in @map; Return: how many, in @ret */
 unsigned volume_reach_list(struct volume_reach *r, const struct volume_map *map, volume_seen ret[VOLUME_SERVERS_MAX]);
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -361,13 +362,37 @@ static void by_room(void **state)
 	atomic_store(&room, 0);
 }
 
+/* df shows the sum of the servers; one that is away has no room. */
+static void space(void **state)
+{
+	uint64_t until = clock_now_ns() + 60 * NS_PER_S, others = UINT64_MAX / 8, bytes = 0;
+	struct statvfs v, before;
+
+	(void)state;
+	start(false, "stripe=64K");
+	assert_int_equal(leat_statvfs(m, "/", &before), 0);
+	assert_true(before.f_blocks && before.f_bavail && before.f_bavail <= before.f_bfree);
+	atomic_store(&room, others);
+	while (bytes < others && clock_now_ns() < until) {
+		assert_int_equal(leat_statvfs(m, "/", &v), 0);
+		bytes = (uint64_t)v.f_bavail * v.f_frsize;
+	}
+	assert_in_range(bytes, others, 2 * others); /* and those of the others */
+	assert_in_range((uint64_t)v.f_blocks * v.f_frsize, others, 2 * others);
+	volume_rig_end_server(1);
+	wait_for(1u << 1);
+	assert_int_equal(leat_statvfs(m, "/", &v), 0);
+	assert_true((uint64_t)v.f_bavail * v.f_frsize < others && (uint64_t)v.f_blocks * v.f_frsize >= others);
+	atomic_store(&room, 0);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, stop)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(away_and_back), TEST(width),   TEST(all_away), TEST(away_at_the_start), TEST(starts_later), TEST(nonsense), TEST(another_server),
-		TEST(new_url),	     TEST(by_room), TEST(silent),
+		TEST(new_url),	     TEST(by_room), TEST(silent),   TEST(space),
 	};
 
 	volume_times = (struct volume_times){ .server = "300ms", .probe_ns = 20 * NS_PER_MS, .retry_ns = 600 * NS_PER_S };
