@@ -134,6 +134,10 @@ for off in 0 65535 65536 131072 500000 1000000; do
 	dd if="$work/vol/stripes-$server/$object" bs=1 skip="$at" count=1 status=none >"$work/got"
 	cmp "$work/want" "$work/got" || fail "byte $off is not there: $(cat "$work/out")"
 done
+# its servers are not the one that is asked
+ok "$LEAT" bench read "$export/file" --bs 64K --seconds 1 --qd 1
+has '^  CPU +client [0-9.]+ s/GiB, this machine '
+has '^  copied +client [0-9.]+ bytes per byte$'
 bad 1 'NOTVOLUME' "$LEAT" volume show --offset 0 "$export/"
 bad 1 'file-x: .*No such file' "$LEAT" volume show "$export/file-x"
 bad 1 'the export is not a striped volume' "$LEAT" volume show "local://$work/vol/sock/plain/"

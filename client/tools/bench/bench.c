@@ -5,7 +5,8 @@
  *
  * Operation:  Prepares a file (bench_file.c), starts the jobs, samples the costs of both sides before and
  *             after, prints. The server's costs come from leat_server_stats() of a leatd. They are unknown
- *             for other servers, and for a leatd that was restarted in between.
+ *             for other servers, and for a leatd that was restarted in between. Of a striped volume they are left out:
+ *             the manager is asked, and the stripe servers have done the work.
  * Memory:     The jobs.
  * Threads:    main prepares and measures on its own mount, and meets the jobs (bench_job.c) at three
  *             barriers: all are ready; go; all have finished.
@@ -22,6 +23,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "leat_admin.h"
+#include "leat_volume.h"
 #include "bench.h"
 #include "bench_reg.h"
 #include "signals.h"
@@ -43,6 +45,7 @@ struct results {
 	uint64_t ops, bytes;
 	struct costs costs;
 	char transport[8];
+	bool is_striped;
 	bool lost; /* a job has given up, because the server does not reply */
 };
 
@@ -69,6 +72,16 @@ static int prepare_dir(struct leat *m, const struct bench_plan *plan)
 	int rc = leat_stat(m, plan->file.path, &st);
 
 	return rc ? rc : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+static bool is_striped(struct leat *m)
+{
+	struct leat_volume_map *map;
+
+	if (leat_volume_map(m, &map))
+		return false;
+	leat_volume_map_free(map);
+	return true;
 }
 
 /* @m: NULL: do not ask the server */
@@ -110,7 +123,7 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 		}
 	}
 	pthread_barrier_wait(&step); /* all are ready */
-	take_costs(m, &before);
+	take_costs(res->is_striped ? NULL : m, &before);
 	pthread_barrier_wait(&step); /* go */
 	pthread_barrier_wait(&step); /* all have finished */
 	after.ns = clock_now_ns(); /* before the query to the server */
@@ -119,7 +132,7 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	for (unsigned i = 0; i < started; i++)
 		res->lost |= jobs[i].busy > 0 || jobs[i].lost;
 	/* after an interrupt, do not wait for the server */
-	take_costs(res->lost || tool_interrupted() ? NULL : m, &after);
+	take_costs(res->is_striped || res->lost || tool_interrupted() ? NULL : m, &after);
 	res->costs.client_us = after.client_us - before.client_us;
 	/* the counters of a restarted leatd begin at its own start */
 	res->costs.has_server = before.has_server && after.has_server &&
@@ -194,7 +207,7 @@ static void print_text(const struct bench_plan *plan, const struct results *r)
 	print_cpu("client", c->client_us, plan, r);
 	if (c->has_server)
 		print_cpu(", server", c->server_us, plan, r);
-	else
+	else if (!r->is_striped)
 		printf(", server not known");
 	print_cpu(", this machine", c->machine_us, plan, r);
 	putchar('\n');
@@ -288,6 +301,7 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 		goto out;
 	}
 	(void)leat_describe(t.m, LEAT_TEXT_TRANSPORT, 0, res->transport, sizeof(res->transport));
+	res->is_striped = is_striped(t.m);
 	snprintf(plan.file.path, sizeof(plan.file.path), "%s", t.path);
 	if (plan.kind->data) {
 		rc = prepare_file(t.m, &plan, t.path);
