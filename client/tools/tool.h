@@ -232,6 +232,12 @@ void tool_put_name(const char *name);
 /** tool_print_size - 1536 as "1.5K"; Return: @buf */
 char *tool_print_size(uint64_t bytes, char buf[16]);
 
+/** tool_plural - the "s" behind a word, or "" */
+static inline const char *tool_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /** tool_use_percent - of what users of a file system have or can have, rounded up, as df(1) does */
 unsigned tool_use_percent(uint64_t used, uint64_t avail);
 

@@ -316,12 +316,12 @@ static void clean(void **state)
 
 	(void)state;
 	run(CLEAN, "");
-	says("0 files in 1 directories, 0 objects: 0 faults\n");
+	says("0 files in 1 directory, 0 objects: 0 faults\n");
 	make_files();
 	before = digest_of_all();
 	run(CLEAN, "");
 	says("6 files in 3 directories");
-	says("3 stripes have no object: they read as zeroes");
+	says("3 stripes have no object (normal: nothing was written there)");
 	says(" 0 faults\n");
 	assert_true(digest_of_all() == before);
 }
@@ -347,7 +347,7 @@ static void layouts(void **state)
 	says("/sparse: its layout is missing, damaged, or not signed for this file; not repaired\n");
 	says("/d/e/b: its layout is missing");
 	says_not("/d/a:");
-	says("1 objects without a file that is known: they may be those of files without a valid layout\n");
+	says("1 object without a file that is known: they may be those of files without a valid layout\n");
 	says(": 2 faults; the check is incomplete\n");
 	assert_true(digest_of_all() == before);
 }
@@ -514,7 +514,7 @@ static void pending_removal(void **state)
 	says(": not checked: ");
 	volume_rig_start_server(server);
 	run(CLEAN, "");
-	says("pending: 0 truncations, 1 removals");
+	says("pending: 0 truncations, 1 removal;");
 }
 
 static void too_long(void **state)
@@ -649,7 +649,7 @@ static void cuts(void **state)
 	cut_a();
 	volume_rig_start_server(server);
 	run(CLEAN, "");
-	says("pending: 1 truncations, 0 removals");
+	says("pending: 1 truncation, 0 removals;");
 }
 
 static unsigned char orphan_name[16] = { 0xab, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -667,7 +667,7 @@ static void removed_meanwhile(void **state)
 	before_stat = remove_orphan;
 	run(CLEAN, "");
 	assert_null(before_stat);
-	says("0 files in 1 directories, 1 objects: 0 faults");
+	says("0 files in 1 directory, 1 object: 0 faults");
 }
 
 /* A file moves from a directory that was not read yet to one that was. */
@@ -694,7 +694,7 @@ static void moved_meanwhile(void **state)
 	before_layout = move_file;
 	run(CLEAN, "");
 	assert_null(before_layout);
-	says("1 files in 3 directories, 8 objects: 0 faults");
+	says("1 file in 3 directories, 8 objects: 0 faults");
 }
 
 static void damaged_records(void **state)

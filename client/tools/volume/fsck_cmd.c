@@ -54,14 +54,21 @@ void fsck_incomplete(struct fsck *f, const char *what, const char *why)
 
 static int summarize(const struct fsck *f)
 {
-	uint64_t objects = 0;
+	uint64_t objects = 0, removed = 0;
 
-	for (size_t i = 0; i < f->map->nservers; i++)
+	for (size_t i = 0; i < f->map->nservers; i++) {
 		objects += f->servers[i].n;
+		for (size_t k = 0; k < f->servers[i].n; k++)
+			removed += !!(f->servers[i].v[k].flags & FSCK_REMOVED);
+	}
 	if (f->holes)
-		printf("%" PRIu64 " stripes have no object: they read as zeroes\n", f->holes);
-	printf("%" PRIu64 " files in %" PRIu64 " directories, %" PRIu64 " objects: %" PRIu64 " fault%s", f->files, f->directories,
-	       objects, f->faults, f->faults == 1 ? "" : "s");
+		printf("%" PRIu64 " stripe%s no object (normal: nothing was written there)\n", f->holes,
+		       f->holes == 1 ? " has" : "s have");
+	printf("%" PRIu64 " file%s in %" PRIu64 " director%s, %" PRIu64 " object%s", f->files, tool_plural(f->files),
+	       f->directories, f->directories == 1 ? "y" : "ies", objects, tool_plural(objects));
+	if (removed)
+		printf(" (%" PRIu64 " removed)", removed);
+	printf(": %" PRIu64 " fault%s", f->faults, tool_plural(f->faults));
 	if (f->repaired)
 		printf(", %" PRIu64 " repaired", f->repaired);
 	printf("%s\n", f->incomplete ? "; the check is incomplete" : "");

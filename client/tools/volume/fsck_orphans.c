@@ -135,8 +135,8 @@ static void tell_pending(struct fsck *f, const struct pending *p, const struct l
 		fsck_outcome(f, 0, NULL);
 	}
 	if (p->cuts || p->removals)
-		printf("pending: %" PRIu64 " truncations, %" PRIu64 " removals; the manager completes them when each server is there\n",
-		       p->cuts, p->removals);
+		printf("pending: %" PRIu64 " truncation%s, %" PRIu64 " removal%s; the manager completes them when each server is there\n",
+		       p->cuts, tool_plural(p->cuts), p->removals, tool_plural(p->removals));
 }
 
 /* Return: 0; TOOL_FAILED after a message */
@@ -174,7 +174,7 @@ static int walk_again(struct fsck *f, struct pending *p, struct leat_volume_work
 static void tell_uncertain(struct fsck *f, uint64_t n, const char *why)
 {
 	f->incomplete = true;
-	printf("%" PRIu64 " objects without a file that is known: %s\n", n, why);
+	printf("%" PRIu64 " object%s without a file that is known: %s\n", n, tool_plural(n), why);
 }
 
 int fsck_orphans(struct fsck *f, struct leat_volume_work before)
