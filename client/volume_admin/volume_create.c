@@ -96,8 +96,8 @@ static int check_plan(struct maker *m)
 	if (!layout_valid(&l))
 		return opt_fail(-EINVAL, m->why, m->why_bytes, "a stripe unit is a power of two from 64K to 16M");
 	if (p->width > p->nservers)
-		return opt_fail(-EINVAL, m->why, m->why_bytes, "%" PRIu32 " stripes on %zu servers: not more than there are", p->width,
-				p->nservers);
+		return opt_fail(-EINVAL, m->why, m->why_bytes, "width %" PRIu32 ": there %s %zu server%s", p->width,
+				p->nservers == 1 ? "is" : "are", p->nservers, p->nservers == 1 ? "" : "s");
 	return 0;
 }
 
@@ -117,6 +117,9 @@ static int make_map(struct maker *m)
 
 		if (!is_plain(url))
 			return opt_fail(-EINVAL, m->why, m->why_bytes, "'%.200s' is not a URL", url);
+		for (unsigned k = 0; k < i; k++)
+			if (!strcmp(url, m->plan.servers[k]))
+				return opt_fail(-EINVAL, m->why, m->why_bytes, "two servers have the URL %.200s", url);
 		plain.servers[i] = (volume_server){ .id = i + 1, .url = (char *)(uintptr_t)url };
 	}
 	err = volume_map_print(&plain, &text);

@@ -221,7 +221,7 @@ static void refuses(void **state)
 	refuse(&p, "1 to 256 servers");
 	p = a_plan();
 	p.width = 4;
-	refuse(&p, "4 stripes on 3 servers");
+	refuse(&p, "width 4: there are 3 servers");
 	p = a_plan();
 	p.stripe = 3 << 16;
 	refuse(&p, "power of two");
@@ -236,7 +236,7 @@ static void refuses(void **state)
 	p = a_plan();
 	p.servers = twice;
 	p.nservers = 2;
-	refuse(&p, "servers: ");
+	refuse(&p, "two servers have the URL tcp://a");
 	p.servers = lines;
 	p.nservers = 1;
 	refuse(&p, "not a URL");

@@ -9,6 +9,7 @@
  * Errors:     Exit status 1 after a message.
  */
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,30 @@ struct changing {
 	char *map; /* file */
 };
 
+/* What its leatd needs, beside what `leat volume create` has made: the directory of the map. */
+static void print_new(const char *file, uint32_t id, const char *url)
+{
+	static const char scheme[] = "leat://";
+	bool any = !strncmp(url, scheme, strlen(scheme)), is_local = !strncmp(url, "local://", 8);
+	char dir[PATH_MAX];
+	const char *slash, *name;
+
+	if (!realpath(file, dir))
+		return;
+	slash = strrchr(dir, '/');
+	dir[slash - dir] = '\0';
+	slash = strrchr(dir, '/');
+	name = slash && slash[1] ? slash + 1 : "new";
+	printf("\n# server %" PRIu32 "; before it starts: mkdir -m 700 %s/stripes-%" PRIu32 "\n", id, dir, id);
+	if (!is_local)
+		printf("# It needs the key (mode 0600) and that directory on its own machine.\n");
+	printf("[server]\nlisten = %s%s\n\n[stripes %s]\npath = %s/stripes-%" PRIu32 "\nkey = %s/key\nid = %" PRIu32 "\n",
+	       any ? "tcp://" : "", any ? url + strlen(scheme) : url, name, dir, id, dir, id);
+	if (!is_local)
+		printf("# clients = as the other servers have\n");
+	printf("\nStart its leatd, then: leat ctl reload URL of the manager\n");
+}
+
 static int make_change(const char *file, const struct leat_volume_change *c)
 {
 	char why[VOLUME_WHY_BYTES] = "";
@@ -31,6 +56,8 @@ static int make_change(const char *file, const struct leat_volume_change *c)
 		return TOOL_FAILED;
 	}
 	printf("server %" PRIu32 ": the map is changed; the manager reads it when it reloads\n", id);
+	if (!c->server)
+		print_new(file, id, c->url);
 	return TOOL_OK;
 }
 

@@ -18,17 +18,34 @@
 #include "volume_cmd.h"
 
 #define MODE_FILE 0666u
+#define STRIPE_MIN (64u << 10)
 
 struct setting {
 	uint32_t stripe, width; /* LEAT_VOLUME_SAME: not given */
 };
+
+/* The manager refuses a width with the others; @t: its mount. Return: exit status */
+static int explain(struct tool_target *t, const struct setting *s, const char *path, int err)
+{
+	struct leat_volume_map *map;
+	size_t servers;
+
+	if (err != -EINVAL || s->width == LEAT_VOLUME_SAME || leat_volume_map(t->m, &map))
+		return tool_fail(t->m, path, err);
+	servers = map->nservers;
+	leat_volume_map_free(map);
+	if (s->width <= servers)
+		return tool_fail(t->m, path, err);
+	log_err("%s: width %" PRIu32 ": the volume has %zu server%s", t->arg, s->width, servers, tool_plural(servers));
+	return TOOL_FAILED;
+}
 
 static int set_directory(struct tool_target *t, const struct setting *s)
 {
 	const struct leat_volume_defaults d = { .size = sizeof(d), .stripe = s->stripe, .width = s->width };
 	int rc = leat_volume_set_defaults(t->m, t->path, &d);
 
-	return rc ? tool_fail(t->m, t->path, rc) : TOOL_OK;
+	return rc ? explain(t, s, t->path, rc) : TOOL_OK;
 }
 
 static int create_file(struct tool_target *t, const struct setting *s)
@@ -40,7 +57,7 @@ static int create_file(struct tool_target *t, const struct setting *s)
 
 	(void)umask(mask);
 	rc = leat_volume_create_file(t->m, t->path, MODE_FILE & ~mask, &d);
-	return rc ? tool_fail(t->m, t->path, rc) : TOOL_OK;
+	return rc ? explain(t, s, t->path, rc) : TOOL_OK;
 }
 
 static int set_one(struct tool_target *t, void *ctx)
@@ -66,6 +83,10 @@ static int set_run(const struct tool_cmd *self, int argc, char **argv)
 	if (tool_options(self, argc, argv, &s) < 0 || optind == argc ||
 	    (s.stripe == LEAT_VOLUME_SAME && s.width == LEAT_VOLUME_SAME))
 		return tool_usage(self);
+	if (s.stripe != LEAT_VOLUME_SAME && (s.stripe & (s.stripe - 1) || (s.stripe && s.stripe < STRIPE_MIN))) {
+		log_err("stripe %" PRIu32 ": must be a power of two from 64K to 16M, or 0", s.stripe);
+		return TOOL_FAILED;
+	}
 	return tool_each(argc - optind, argv + optind, set_one, &s);
 }
 

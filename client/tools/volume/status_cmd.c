@@ -7,7 +7,7 @@
  * Memory:     The map.
  * Threads:    One.
  * Errors:     A server that cannot be reached, or refuses, is a line of the table; then the exit status is 1. So it is if the
- *             manager cannot reach a server.
+ *             manager cannot reach a server, or has another version of the map.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct table {
 
 struct asking {
 	char *map, *key; /* files */
-	const char *url; /* of the manager, without @map */
+	const char *url; /* of the manager. NULL: only @map */
 	struct leat_volume_key *volume_key;
 	const struct table *table;
 };
@@ -36,12 +36,14 @@ struct totals {
 	uint64_t bytes_free;
 	uint64_t least;  /* free bytes of the fullest one that gets new files */
 	unsigned full;   /* servers that get new files */
+	unsigned out;    /* servers that do not */
 	unsigned silent; /* servers without an answer */
 	unsigned away;   /* servers that the manager cannot reach */
 };
 
-/* What the manager says of the servers that it cannot reach. */
+/* What the manager says. */
 struct manager_view {
+	struct leat_volume_map *map;
 	struct leat_volume_seen away[256]; /* servers of a volume */
 	unsigned n;
 };
@@ -92,6 +94,7 @@ static void add_up(struct totals *t, const struct leat_volume_server *s, const s
 {
 	if (__builtin_add_overflow(t->bytes_free, i->bytes_free, &t->bytes_free))
 		t->bytes_free = UINT64_MAX;
+	t->out += s->out;
 	if (s->out)
 		return;
 	t->least = t->full ? MIN(t->least, i->bytes_free) : i->bytes_free;
@@ -123,8 +126,10 @@ static void print_totals(const struct totals *t)
 
 	if (__builtin_mul_overflow(t->least, t->full, &file))
 		file = UINT64_MAX;
-	printf("free: %s; a new file on %u server%s: %s\n", tool_print_size(t->bytes_free, left), t->full, t->full == 1 ? "" : "s",
-	       tool_print_size(file, most));
+	printf("free: %s on %u server%s", tool_print_size(t->bytes_free, left), t->full + t->out, tool_plural(t->full + t->out));
+	if (t->out)
+		printf(", %u of them out", t->out);
+	printf("; a new file on %u server%s: %s\n", t->full, tool_plural(t->full), tool_print_size(file, most));
 }
 
 static int read_map(const char *file, struct leat_volume_map **ret)
@@ -147,7 +152,7 @@ static int take_seen(void *ctx, const struct leat_volume_seen *seen)
 }
 
 /* @v: gets what the manager says of its servers */
-static int ask_manager(const char *url, struct leat_volume_map **ret, struct manager_view *v)
+static int ask_manager(const char *url, struct manager_view *v)
 {
 	struct tool_target t = { 0 };
 	int rc = TOOL_FAILED;
@@ -155,7 +160,7 @@ static int ask_manager(const char *url, struct leat_volume_map **ret, struct man
 	if (!tool_attach_with(url, TOOL_IMPATIENT, &t)) {
 		rc = leat_volume_servers(t.m, take_seen, v);
 		if (!rc)
-			rc = leat_volume_map(t.m, ret);
+			rc = leat_volume_map(t.m, &v->map);
 		rc = rc ? tool_fail(t.m, t.path, rc) : TOOL_OK;
 	}
 	tool_detach(&t);
@@ -170,23 +175,43 @@ static void print_away(const struct manager_view *v, struct totals *t)
 	t->away = v->n;
 }
 
-static int ask_all(const struct asking *a)
+/* Return: has it another version than @map? */
+static bool print_other_version(const struct manager_view *v, const struct leat_volume_map *map)
 {
-	struct manager_view view = { .n = 0 };
-	struct leat_volume_map *map;
-	struct totals t = { 0 };
-	int rc = a->map ? read_map(a->map, &map) : ask_manager(a->url, &map, &view);
+	if (!v->map || v->map->version == map->version)
+		return false;
+	printf("the manager has version %" PRIu64 " of the map: leat ctl reload makes it read this one\n", v->map->version);
+	return true;
+}
 
-	if (rc != TOOL_OK)
-		return rc;
+static int ask_servers(const struct asking *a, const struct leat_volume_map *map, const struct manager_view *view)
+{
+	struct totals t = { 0 };
+	bool other;
+
 	printf("volume %016" PRIx64 ", version %" PRIu64 " of its map\n", map->volume, map->version);
 	fputs(a->table->title, stdout);
 	for (size_t i = 0; i < map->nservers && !tool_interrupted(); i++)
 		ask_server(a, map->servers[i], &t);
-	print_away(&view, &t);
+	print_away(view, &t);
+	other = print_other_version(view, map);
 	print_totals(&t);
+	return t.silent || t.away || other ? TOOL_FAILED : TOOL_OK;
+}
+
+static int ask_all(const struct asking *a)
+{
+	struct manager_view view = { .n = 0 };
+	struct leat_volume_map *map = NULL;
+	int rc = a->url ? ask_manager(a->url, &view) : TOOL_OK;
+
+	if (rc == TOOL_OK && a->map)
+		rc = read_map(a->map, &map);
+	if (rc == TOOL_OK)
+		rc = ask_servers(a, map ? map : view.map, &view);
 	leat_volume_map_free(map);
-	return t.silent || t.away ? TOOL_FAILED : TOOL_OK;
+	leat_volume_map_free(view.map);
+	return rc;
 }
 
 static int ask_with_key(struct asking *a)
@@ -208,7 +233,7 @@ static int ask_run(const struct tool_cmd *self, int argc, char **argv, const str
 	struct asking a = { .table = table };
 	int rc = tool_options(self, argc, argv, &a);
 
-	if (rc < 0 || argc - optind != !a.map || !a.key) {
+	if (rc < 0 || argc - optind > 1 || (argc == optind && !a.map) || !a.key) {
 		rc = tool_usage(self);
 	} else {
 		a.url = argv[optind];
@@ -230,16 +255,16 @@ static int df_run(const struct tool_cmd *self, int argc, char **argv)
 }
 
 static const struct opt ask_opts[] = {
-	{ "map", "FILE", NULL, "the map of the volume, instead of that of a manager", NULL, OPT_TEXT, 0, OPT_AT(struct asking, map) },
+	{ "map", "FILE", NULL, "the map of the volume; with URL, that of the manager is compared with it", NULL, OPT_TEXT, 0, OPT_AT(struct asking, map) },
 	{ "key", "FILE", NULL, "the key of the volume", NULL, OPT_TEXT, 0, OPT_AT(struct asking, key) },
 };
 
 static const struct tool_cmd cmd_volume_df = {
-	"volume df", "--key FILE {--map FILE | URL}", "asks each stripe server for its free space", df_run, ask_opts,
+	"volume df", "--key FILE [--map FILE] [URL]", "asks each stripe server for its free space", df_run, ask_opts,
 	ARRAY_SIZE(ask_opts), .mixed = true, .also = &cmd_volume_show,
 };
 
 const struct tool_cmd cmd_volume_status = {
-	"volume status", "--key FILE {--map FILE | URL}", "asks each stripe server for its state and its room", status_run, ask_opts,
+	"volume status", "--key FILE [--map FILE] [URL]", "asks each stripe server for its state and its room", status_run, ask_opts,
 	ARRAY_SIZE(ask_opts), .mixed = true, .also = &cmd_volume_df,
 };

@@ -141,8 +141,8 @@ static int volume_run(const struct tool_cmd *self, int argc, char **argv)
 const struct tool_cmd cmd_volume = {
 	"volume",
 	"create --servers URL,URL... [OPTION]... DIR\n"
-	"       leat volume status --key FILE {--map FILE | URL}\n"
-	"       leat volume df --key FILE {--map FILE | URL}\n"
+	"       leat volume status --key FILE [--map FILE] [URL]\n"
+	"       leat volume df --key FILE [--map FILE] [URL]\n"
 	"       leat volume show [--offset BYTE] URL...\n"
 	"       leat volume set [--stripe SIZE] [--width N] URL...\n"
 	"       leat volume add-server --map FILE URL\n"
