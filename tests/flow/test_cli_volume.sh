@@ -118,6 +118,9 @@ bad 1 'the export is not a striped volume' "$LEAT" volume status --key "$work/vo
 ok "$LEAT" volume status --key "$work/vol/key" "$export"
 has "^volume $volume, version 1 of its map"
 has "^ +2 full .* local://$work/s2\$"
+ok "$LEAT" doctor "$export"
+has "^stripes +ok +server 1, at local://$work/s1\$"
+has "^stripes +ok +server 2, at local://$work/s2\$"
 # ---- a file: in, where it lies, out
 head -c 1000001 /dev/urandom >"$work/file"
 ok "$LEAT" cp "$work/file" "$export/file"
@@ -216,6 +219,11 @@ some "$work/vol/map" "$work/vol/key" "^ +2 full +failed: cannot mount local://$w
 has "^ +1 out .* local://$work/s1\$"
 bad 1 "/file: READ at offset [0-9]+: Input/output error \\(stripe server local://$work/s2: (no reply in time|Connection refused)\\)\$" \
 	"$LEAT" cp "$export/file?stripe_timeo=500ms" "$work/lost"
+rc=0
+"$LEAT" doctor "$export" >"$work/out" || rc=$?
+[ "$rc" -eq 1 ] || fail "doctor: $rc"
+has "^stripes +ok +server 1, at local://$work/s1, which new files avoid\$"
+has "^stripes +missing server 2: cannot mount local://$work/s2: Connection refused"
 # the manager finds that, too
 ok "$LEAT" volume set-state --map "$work/vol/map" 1 full
 ok "$LEAT" ctl reload "local://$work/vol/sock"

@@ -6,8 +6,8 @@
  * Operation:  First the machine (doctor_host.c, doctor_rdma.c). Then each URL is connected as any other
  *             command would do it. The handle reports which transport was selected, which were refused,
  *             and why; this file decides nothing of that. A URL without an export is only connected, and that of a block
- *             volume, whose holders it does not disturb. For a
- *             local directory or file, the O_DIRECT alignment is shown.
+ *             volume, whose holders it does not disturb. Of a striped volume each stripe server is
+ *             connected, too. For a local directory or file, the O_DIRECT alignment is shown.
  * Memory:     One handle at a time.
  * Threads:    One.
  * Errors:     Status 1 if a URL cannot be used at all, or a path cannot be read. A missing capability of
@@ -15,6 +15,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 
 #include "base/text.h"
 #include "doctor.h"
+#include "leat_volume.h"
 #include "tool.h"
 #include "tool_volume.h"
 
@@ -209,13 +211,44 @@ static int doctor_volume(struct leat_block *b)
 	return rc;
 }
 
+/* Is the stripe server there? Return: 0, or -errno, reported */
+static int doctor_stripe_server(const struct leat_volume_server *s)
+{
+	struct leat *m = NULL;
+	int rc = tool_mount(s->url, "connect_only=yes&" TOOL_IMPATIENT, &m);
+
+	if (!rc)
+		rc = leat_null(m);
+	doctor_report("stripes", rc ? DOCTOR_MISSING : DOCTOR_OK, "server %" PRIu32 "%s%s%s%s%s", s->id, rc ? "" : ", at ",
+		      rc ? "" : s->url, s->out ? ", which new files avoid" : "", rc ? ": " : "", rc ? leat_error(m) : "");
+	tool_umount(m);
+	return rc;
+}
+
+/* The stripe servers of the volume, if it is one. Return: 0, or -errno, reported */
+static int doctor_stripes(struct leat *m)
+{
+	struct leat_volume_map *map;
+	int err = 0;
+
+	if (leat_volume_map(m, &map))
+		return 0;
+	for (size_t i = 0; i < map->nservers && !tool_interrupted(); i++) {
+		int rc = doctor_stripe_server(map->servers[i]);
+
+		err = err ? err : rc;
+	}
+	leat_volume_map_free(map);
+	return err;
+}
+
 static int doctor_url(const char *url)
 {
 	struct leat_info info = { .size = sizeof(info) };
 	char host[256], path[TOOL_PATH_MAX], text[MAX(VOLUME_WHY_BYTES, VOLUME_TEXT_BYTES)];
 	struct leat_block *b;
 	struct leat *m;
-	int rc, answer;
+	int rc, answer, stripes = 0;
 
 	host_of(url, host, sizeof(host));
 	if (volume_or_mount(url, names_export(url) ? TOOL_IMPATIENT : TOOL_IMPATIENT "&connect_only=yes", &b, &m, text)) {
@@ -238,8 +271,10 @@ static int doctor_url(const char *url)
 		try_export(m);
 	if (answer)
 		doctor_report("server", DOCTOR_MISSING, "it does not reply: %s", leat_error(m));
+	else if (!b)
+		stripes = doctor_stripes(m);
 	volume_or_umount(b, m);
-	return rc ? TOOL_FAILED : TOOL_OK;
+	return rc || stripes ? TOOL_FAILED : TOOL_OK;
 }
 
 static int doctor_run(const struct tool_cmd *self, int argc, char **argv)
