@@ -106,6 +106,7 @@ static enum prog_begin ask(struct req *r, struct reserve *v)
 	v->req = r;
 	v->msg.fn = on_told;
 	v->asker.done = told;
+	v->asker.file = NULL;
 	v->asker.of.fh = nfs_fh_stripped(r);
 	v->phase = RESERVE_ASKED;
 	admit_leave(r);

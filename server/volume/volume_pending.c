@@ -4,9 +4,9 @@
  * volume_pending.c - the thread that does what is pending on the stripe servers of a volume
  *
  * Operation: It looks through pending/, and does what the state of each file asks for (volume_pending.h). Callers of
- *            volume_pending_run(), _ask() and _queue() are served first. What cannot be completed, since a server is away, stays in pending/ and is
- *            tried again. So does an object whose leases have lapsed: volume_size.c asks for its size. volume_send.c sends
- *            the commands.
+ *            volume_pending_run(), _ask() and _queue() are served first. What cannot be completed, since a server is away,
+ *            stays in pending/ and is tried again. So does an object whose leases have lapsed: volume_size.c asks for its
+ *            size. volume_send.c sends the commands.
  * Memory:    Callers that wait are on their stacks, and stay until the thread has served them.
  * Threads:   One per directory. It never takes another identity: RDMA devices refuse threads that do.
  * Errors:    Logged; what failed stays pending.
@@ -37,13 +37,18 @@
 
 struct volume_times volume_times;
 
-/* A caller that waits */
+/* A caller that waits for what is pending for an object */
 struct waiter {
 	struct list link;
-	const struct volume_file *ask; /* the file whose size is wanted; NULL: what is pending for @name */
 	char name[VOLUME_OBJECT_TEXT];
-	int err; /* of @ask */
 	bool done;
+};
+
+/* A thread that waits for the size of a file */
+struct blocked {
+	struct volume_asker asker;
+	struct volume_pending *p;
+	bool done; /* under its lock */
 };
 
 struct volume_pending {
@@ -133,6 +138,12 @@ static int do_step(struct volume_pending *p, const struct volume_file *f, const 
 	err = end_cut(f, l.epoch);
 	pthread_mutex_unlock(volume_file_lock(f));
 	return err ? err : 1;
+}
+
+/* Under the lock: no more commands are sent. */
+static bool is_over(const struct volume_pending *p)
+{
+	return p->stop || p->deposed;
 }
 
 static void depose(struct volume_pending *p)
@@ -245,11 +256,27 @@ static void take_askers(struct list *to, struct list *from, const struct volume_
 	}
 }
 
-static int ask_for(struct volume_pending *p, struct volume_manager *m, const struct volume_due *of)
+static const struct volume_file *open_file_of(const struct list *askers)
 {
-	struct volume_file f;
-	int err = open_due(p, m, of, &f);
+	list_for_each(n, askers) {
+		const struct volume_asker *a = list_entry(n, struct volume_asker, link);
 
+		if (a->file)
+			return a->file;
+	}
+	return NULL;
+}
+
+/* @askers: all wait for the file @of. Return: as volume_asker.err */
+static int ask_for(struct volume_pending *p, struct volume_manager *m, const struct volume_due *of, const struct list *askers)
+{
+	const struct volume_file *open = open_file_of(askers);
+	struct volume_file f;
+	int err;
+
+	if (open)
+		return ask_size(p, open);
+	err = open_due(p, m, of, &f);
 	if (err)
 		return err == -EBADF ? -ESTALE : err;
 	err = ask_size(p, &f);
@@ -268,9 +295,9 @@ static void serve_askers(struct volume_pending *p, struct volume_manager *m, str
 	pthread_mutex_lock(&p->lock);
 	take_askers(&same, now, &of);
 	take_askers(&same, &p->askers, &of);
-	may = m && !p->stop && !p->deposed;
+	may = m && !is_over(p);
 	pthread_mutex_unlock(&p->lock);
-	err = may ? ask_for(p, m, &of) : -EIO;
+	err = may ? ask_for(p, m, &of, &same) : -EIO;
 	while ((n = list_pop(&same)) != NULL) {
 		struct volume_asker *a = list_entry(n, struct volume_asker, link);
 
@@ -286,7 +313,7 @@ static bool must_end(struct volume_pending *p)
 	bool end;
 
 	pthread_mutex_lock(&p->lock);
-	end = p->stop || p->deposed;
+	end = is_over(p);
 	pthread_mutex_unlock(&p->lock);
 	return end;
 }
@@ -300,12 +327,10 @@ static void serve_threads(struct volume_pending *p, struct volume_manager *m)
 	list_splice_tail(&now, &p->waiters);
 	while ((n = list_pop(&now)) != NULL) {
 		struct waiter *w = list_entry(n, struct waiter, link);
-		bool may = m && !p->stop && !p->deposed;
+		bool may = m && !is_over(p);
 
 		pthread_mutex_unlock(&p->lock);
-		if (may && w->ask)
-			w->err = ask_size(p, w->ask);
-		else if (may)
+		if (may)
 			(void)do_file(p, m, w->name); /* an incomplete one is tried again with all the others */
 		pthread_mutex_lock(&p->lock);
 		w->done = true;
@@ -535,15 +560,11 @@ void volume_pending_wake(struct volume_pending *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static void wait_for_thread(struct volume_pending *p, struct waiter *w)
+/* Under the lock. */
+static void wait_until(struct volume_pending *p, const bool *done)
 {
-	list_init(&w->link);
-	pthread_mutex_lock(&p->lock);
-	list_add_tail(&p->waiters, &w->link);
-	pthread_cond_signal(&p->woken);
-	while (!w->done)
+	while (!*done)
 		pthread_cond_wait(&p->served, &p->lock);
-	pthread_mutex_unlock(&p->lock);
 }
 
 void volume_pending_run(struct volume_pending *p, const char object[STRIPE_OBJECT_BYTES])
@@ -551,15 +572,11 @@ void volume_pending_run(struct volume_pending *p, const char object[STRIPE_OBJEC
 	struct waiter w = { .done = false };
 
 	volume_object_text(object, w.name);
-	wait_for_thread(p, &w);
-}
-
-int volume_pending_ask(struct volume_pending *p, const struct volume_file *f)
-{
-	struct waiter w = { .ask = f, .err = -EIO };
-
-	wait_for_thread(p, &w);
-	return w.err;
+	pthread_mutex_lock(&p->lock);
+	list_add_tail(&p->waiters, &w.link);
+	pthread_cond_signal(&p->woken);
+	wait_until(p, &w.done);
+	pthread_mutex_unlock(&p->lock);
 }
 
 void volume_pending_queue(struct volume_pending *p, struct volume_asker *a)
@@ -568,6 +585,29 @@ void volume_pending_queue(struct volume_pending *p, struct volume_asker *a)
 	list_add_tail(&p->askers, &a->link);
 	pthread_cond_signal(&p->woken);
 	pthread_mutex_unlock(&p->lock);
+}
+
+static void end_blocked(struct volume_asker *a)
+{
+	struct blocked *b = container_of(a, struct blocked, asker);
+	struct volume_pending *p = b->p;
+
+	pthread_mutex_lock(&p->lock);
+	b->done = true;
+	pthread_cond_broadcast(&p->served);
+	pthread_mutex_unlock(&p->lock);
+}
+
+int volume_pending_ask(struct volume_pending *p, const struct volume_file *f, const char object[STRIPE_OBJECT_BYTES])
+{
+	struct blocked b = { .asker = { .file = f, .done = end_blocked }, .p = p };
+
+	memcpy(b.asker.of.object, object, sizeof(b.asker.of.object));
+	volume_pending_queue(p, &b.asker);
+	pthread_mutex_lock(&p->lock);
+	wait_until(p, &b.done);
+	pthread_mutex_unlock(&p->lock);
+	return b.asker.err;
 }
 
 int volume_pending_term(struct volume_pending *p, uint64_t *ret)

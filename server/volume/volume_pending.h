@@ -73,23 +73,24 @@ void volume_pending_wake(struct volume_pending *p);
  * A worker may wait here; the thread may wait for workers of this leatd, if it stores stripes too. */
 void volume_pending_run(struct volume_pending *p, const char object[STRIPE_OBJECT_BYTES]);
 
-/** volume_pending_ask - has the thread ask the stripe servers of a file for its size, and waits for that
- * A worker may wait here, as in volume_pending_run(). Return: as volume_size_ask(); -EIO: nothing is asked any more */
-int must_check volume_pending_ask(struct volume_pending *p, const struct volume_file *f);
-
-/* A caller that waits for the size of a file without a thread. */
+/* A caller that waits for the size of a file. */
 struct volume_asker {
 	struct list link;     /* private, until done() */
-	struct volume_due of; /* the file */
-	int err;              /* -ESTALE: it is gone; else as of volume_pending_ask() */
+	struct volume_due of; /* the file; without a handle if it is open: */
+	const struct volume_file *file; /* open until done() runs; NULL: the thread opens it */
+	int err;              /* as of volume_size_ask(); -ESTALE: the file is gone; -EIO: nothing is asked any more */
 	void (*done)(struct volume_asker *a); /* on the thread of pending work, which does not look at @a any more */
 };
 
 /** volume_pending_queue - has the thread ask the stripe servers of a file for its size
  * All callers that wait for one file when the first message is sent share the replies.
- * @a: of and done are set; stays until done() runs
+ * @a: of, file and done are set; stays until done() runs
  */
 void volume_pending_queue(struct volume_pending *p, struct volume_asker *a);
+
+/** volume_pending_ask - volume_pending_queue() for a file that is open, and waits for that
+ * A worker may wait here, as in volume_pending_run(). Return: as volume_asker.err */
+int must_check volume_pending_ask(struct volume_pending *p, const struct volume_file *f, const char object[STRIPE_OBJECT_BYTES]);
 
 /** volume_pending_term - the term of this manager, for handles by which it moves data itself; any thread
  * Return: 0; -EINPROGRESS: the thread takes it now; -errno: it could not. */

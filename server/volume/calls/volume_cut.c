@@ -84,16 +84,22 @@ static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_
 	return err ? err : 1;
 }
 
+static bool has_writers(const struct volume_file *f, struct file_layout *l)
+{
+	int err;
+
+	lock(f);
+	err = volume_layout_get(f, l);
+	unlock(f);
+	return !err && volume_lease_others(f->m->dir->leases, l->object, 0);
+}
+
 bool volume_has_writers(const struct fh_obj *o)
 {
 	struct volume_file f = volume_file_of(o);
 	struct file_layout l;
-	int err;
 
-	lock(&f);
-	err = volume_layout_get(&f, &l);
-	unlock(&f);
-	return !err && volume_lease_others(f.m->dir->leases, l.object, 0);
+	return has_writers(&f, &l);
 }
 
 int volume_set_size(const struct fh_obj *o, uint64_t bytes, bool may_wait, const struct creds *cr)
@@ -104,10 +110,10 @@ int volume_set_size(const struct fh_obj *o, uint64_t bytes, bool may_wait, const
 
 	if (!rc)
 		rc = bytes > INT64_MAX ? -EFBIG : volume_pending_may(f.m->dir->pending);
-	if (!rc && volume_has_writers(o)) {
+	if (!rc && has_writers(&f, &l)) {
 		if (!may_wait)
 			return -EAGAIN;
-		rc = volume_pending_ask(f.m->dir->pending, &f);
+		rc = volume_pending_ask(f.m->dir->pending, &f, l.object);
 	}
 	if (rc && rc != -EAGAIN && rc != -EHOSTDOWN) /* it is cut at the same time, or a server is away: the rest counts */
 		return rc;
