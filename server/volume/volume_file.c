@@ -18,9 +18,27 @@
 
 #include "vfs_int.h"
 
-pthread_mutex_t *volume_file_lock(const struct volume_file *f)
+static pthread_mutex_t *lock_of(const struct volume_file *f)
 {
 	return &f->m->dir->locks[f->ino % VOLUME_LOCKS];
+}
+
+void volume_file_lock(const struct volume_file *f)
+{
+	pthread_mutex_lock(lock_of(f));
+}
+
+void volume_file_unlock(const struct volume_file *f)
+{
+	pthread_mutex_unlock(lock_of(f));
+}
+
+void volume_file_lock_both(const struct volume_file *f, const struct volume_file *g)
+{
+	pthread_mutex_t *a = lock_of(f), *b = lock_of(g);
+
+	pthread_mutex_lock(MIN(a, b));
+	pthread_mutex_lock(MAX(a, b));
 }
 
 int volume_file_sync(const struct volume_file *f)

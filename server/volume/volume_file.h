@@ -8,7 +8,6 @@
 #ifndef LEAT_SERVER_VOLUME_FILE_H
 #define LEAT_SERVER_VOLUME_FILE_H
 
-#include <pthread.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -29,8 +28,11 @@ static inline struct volume_file volume_file_of(const struct fh_obj *o)
 	return (struct volume_file){ .m = o->exp->manager, .fd = o->fd, .ino = o->stx.stx_ino };
 }
 
-/** volume_file_lock - the lock of the inode */
-pthread_mutex_t *volume_file_lock(const struct volume_file *f);
+/** volume_file_lock - takes the lock of the inode: struct volume_dir has what it is for, and the order of locks
+ * volume_file_lock_both - those of two inodes, which may be one; volume_file_unlock() of both follows */
+void volume_file_lock(const struct volume_file *f);
+void volume_file_unlock(const struct volume_file *f);
+void volume_file_lock_both(const struct volume_file *f, const struct volume_file *g);
 
 /** volume_file_resize - under the lock: sets the size of the inode, not durably; Return: 0, -errno */
 int must_check volume_file_resize(const struct volume_file *f, uint64_t bytes);

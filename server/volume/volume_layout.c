@@ -20,16 +20,6 @@
 #include "volume_pending.h"
 #include "volume_todo.h"
 
-static void lock(const struct volume_file *f)
-{
-	pthread_mutex_lock(volume_file_lock(f));
-}
-
-static void unlock(const struct volume_file *f)
-{
-	pthread_mutex_unlock(volume_file_lock(f));
-}
-
 static void tell_damage(const struct volume_file *f, int err)
 {
 	struct volume_dir *d = f->m->dir;
@@ -116,11 +106,11 @@ int volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, s
 	struct volume_file f = volume_file_of(o);
 	int rc;
 
-	lock(&f);
+	volume_file_lock(&f);
 	rc = volume_layout_use(&f, !o->exp->conf.ro, ret, ret_bytes);
 	if (!rc)
 		rc = volume_lease_begin(&f, ret, by);
-	unlock(&f);
+	volume_file_unlock(&f);
 	if (rc == 1)
 		volume_pending_wake(f.m->dir->pending);
 	return rc == 1 ? 0 : rc;
@@ -131,8 +121,8 @@ int volume_layout_of(const struct volume_file *f, bool heals, struct file_layout
 	uint64_t bytes;
 	int err;
 
-	lock(f);
+	volume_file_lock(f);
 	err = volume_layout_use(f, heals, ret, &bytes);
-	unlock(f);
+	volume_file_unlock(f);
 	return err;
 }

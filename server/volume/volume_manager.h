@@ -34,7 +34,13 @@ struct volume_reach;
 
 #define VOLUME_LOCKS 64u
 
-/* The directory of a volume. Counted; its last holder ends the threads of pending work and of questions, and unlocks it. */
+/* The directory of a volume. Counted; its last holder ends the threads of pending work and of questions, and unlocks it.
+ *
+ * Order of locks, the first one first:
+ *   1. open_lock of pending work (a file is opened by its handle), or locks[] of an inode, never both
+ *   2. the locks of pending work, of leases and of reach, and log_lock: one of them
+ * Two inodes are locked by volume_file_lock_both(). Disk operations run under the locks of 1; links in writers/ are made and
+ * removed under that of leases, too. Messages to stripe servers are sent without a lock. */
 struct volume_dir {
 	atomic_uint refs;
 	int fd;		/* locked with flock(): one manager per directory */

@@ -122,9 +122,9 @@ static int do_step(struct volume_pending *p, const struct volume_file *f, const 
 	struct file_layout l;
 	int todo, err;
 
-	pthread_mutex_lock(volume_file_lock(f));
+	volume_file_lock(f);
 	todo = find_todo(p, f, name, &l);
-	pthread_mutex_unlock(volume_file_lock(f));
+	volume_file_unlock(f);
 	if (todo <= 0)
 		return todo;
 	if (todo == VOLUME_TODO_REMOVE) {
@@ -134,9 +134,9 @@ static int do_step(struct volume_pending *p, const struct volume_file *f, const 
 	err = volume_send_cut(p->send, f->m, &l);
 	if (err)
 		return err;
-	pthread_mutex_lock(volume_file_lock(f));
+	volume_file_lock(f);
 	err = end_cut(f, l.epoch);
-	pthread_mutex_unlock(volume_file_lock(f));
+	volume_file_unlock(f);
 	return err ? err : 1;
 }
 
@@ -232,9 +232,9 @@ static bool do_due(struct volume_pending *p, struct volume_manager *m, const str
 		return false;
 	err = ask_size(p, &f);
 	if (!err) {
-		pthread_mutex_lock(volume_file_lock(&f));
+		volume_file_lock(&f);
 		volume_leases_settle(p->dir->leases, due);
-		pthread_mutex_unlock(volume_file_lock(&f));
+		volume_file_unlock(&f);
 	}
 	close(f.fd);
 	return !err;

@@ -90,11 +90,11 @@ static int take_lengths(const struct volume_file *f, const struct file_layout *a
 	struct file_layout l;
 	int rc;
 
-	pthread_mutex_lock(volume_file_lock(f));
+	volume_file_lock(f);
 	rc = find_layout(f, &l);
 	if (rc == 1)
 		rc = l.epoch == asked->epoch && !memcmp(l.object, asked->object, sizeof(l.object)) ? raise_size(f, got) : -EAGAIN;
-	pthread_mutex_unlock(volume_file_lock(f));
+	volume_file_unlock(f);
 	return rc;
 }
 
@@ -104,9 +104,9 @@ int volume_size_ask(struct volume_send *s, const struct volume_file *f)
 	struct file_layout l;
 	int rc, err;
 
-	pthread_mutex_lock(volume_file_lock(f));
+	volume_file_lock(f);
 	rc = find_layout(f, &l);
-	pthread_mutex_unlock(volume_file_lock(f));
+	volume_file_unlock(f);
 	if (rc != 1)
 		return rc;
 	atomic_fetch_add(&f->m->dir->length_queries, 1);

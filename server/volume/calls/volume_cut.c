@@ -20,16 +20,6 @@
 #include "volume_pending.h"
 #include "volume_todo.h"
 
-static void lock(const struct volume_file *f)
-{
-	pthread_mutex_lock(volume_file_lock(f));
-}
-
-static void unlock(const struct volume_file *f)
-{
-	pthread_mutex_unlock(volume_file_lock(f));
-}
-
 static void tell_too_many(const struct volume_file *f)
 {
 	struct volume_dir *d = f->m->dir;
@@ -88,9 +78,9 @@ static bool has_writers(const struct volume_file *f, struct file_layout *l)
 {
 	int err;
 
-	lock(f);
+	volume_file_lock(f);
 	err = volume_layout_get(f, l);
-	unlock(f);
+	volume_file_unlock(f);
 	return !err && volume_lease_others(f->m->dir->leases, l->object, 0);
 }
 
@@ -117,9 +107,9 @@ int volume_set_size(const struct fh_obj *o, uint64_t bytes, bool may_wait, const
 	}
 	if (rc && rc != -EAGAIN && rc != -EHOSTDOWN) /* it is cut at the same time, or a server is away: the rest counts */
 		return rc;
-	lock(&f);
+	volume_file_lock(&f);
 	rc = set_size(o, &f, bytes, may_wait, cr, &l);
-	unlock(&f);
+	volume_file_unlock(&f);
 	if (rc != 1)
 		return rc;
 	volume_pending_run(f.m->dir->pending, l.object);

@@ -79,7 +79,7 @@ int volume_defaults_set(const struct fh_obj *dir, unsigned set, const struct dir
 
 	if (err)
 		return err;
-	pthread_mutex_lock(volume_file_lock(&f));
+	volume_file_lock(&f);
 	d = read_defaults(&f);
 	if (set & VOLUME_SET_UNIT)
 		d.unit = to->unit;
@@ -89,7 +89,7 @@ int volume_defaults_set(const struct fh_obj *dir, unsigned set, const struct dir
 	dir_defaults_encode(&d, bytes);
 	if (!err)
 		err = volume_attribute_set(&f, bytes, sizeof(bytes));
-	pthread_mutex_unlock(volume_file_lock(&f));
+	volume_file_unlock(&f);
 	if (!err)
 		*ret = d;
 	return err;

@@ -38,32 +38,19 @@ int volume_unlink_begin(const struct fh_obj *o)
 	return err ? err : begin_unlink(&f);
 }
 
-/* The locks of both, in the order of their addresses. They are recursive: both may be one. */
-static void find_locks(const struct fh_obj *a, const struct fh_obj *b, pthread_mutex_t *ret[2])
-{
-	struct volume_file f = volume_file_of(a), g = volume_file_of(b->fd < 0 ? a : b);
-	pthread_mutex_t *first = volume_file_lock(&f), *second = volume_file_lock(&g);
-
-	ret[0] = MIN(first, second);
-	ret[1] = MAX(first, second);
-}
-
 void volume_lock_names(const struct fh_obj *a, const struct fh_obj *b)
 {
-	pthread_mutex_t *locks[2];
+	struct volume_file f = volume_file_of(a), g = volume_file_of(b->fd < 0 ? a : b);
 
-	find_locks(a, b, locks);
-	pthread_mutex_lock(locks[0]);
-	pthread_mutex_lock(locks[1]);
+	volume_file_lock_both(&f, &g);
 }
 
 void volume_unlock_names(const struct fh_obj *a, const struct fh_obj *b)
 {
-	pthread_mutex_t *locks[2];
+	struct volume_file f = volume_file_of(a), g = volume_file_of(b->fd < 0 ? a : b);
 
-	find_locks(a, b, locks);
-	pthread_mutex_unlock(locks[1]);
-	pthread_mutex_unlock(locks[0]);
+	volume_file_unlock(&f);
+	volume_file_unlock(&g);
 }
 
 int volume_link_begin(const struct fh_obj *o)
@@ -72,14 +59,14 @@ int volume_link_begin(const struct fh_obj *o)
 	struct file_layout l;
 	int err;
 
-	pthread_mutex_lock(volume_file_lock(&f));
+	volume_file_lock(&f);
 	err = volume_layout_look(&f, &l);
 	if (!err)
 		err = volume_layout_removed(&f, &l);
 	else if (volume_layout_is_invalid(err))
 		err = 0;
 	if (err)
-		pthread_mutex_unlock(volume_file_lock(&f));
+		volume_file_unlock(&f);
 	return err == 1 ? -ESTALE : err;
 }
 
@@ -87,5 +74,5 @@ void volume_link_end(const struct fh_obj *o)
 {
 	struct volume_file f = volume_file_of(o);
 
-	pthread_mutex_unlock(volume_file_lock(&f));
+	volume_file_unlock(&f);
 }

@@ -19,16 +19,6 @@
 #include "volume_calls.h"
 #include "volume_pending.h"
 
-static void lock(const struct volume_file *f)
-{
-	pthread_mutex_lock(volume_file_lock(f));
-}
-
-static void unlock(const struct volume_file *f)
-{
-	pthread_mutex_unlock(volume_file_lock(f));
-}
-
 /* Under the lock, by a descriptor that is open for writing. */
 static int raise_open(int fd, uint64_t bytes, const struct creds *cr, uint64_t *ret_bytes)
 {
@@ -104,9 +94,9 @@ int volume_report(const struct fh_obj *o, const struct volume_report *r, uint64_
 	*ret_leased = false;
 	if (r->bytes > INT64_MAX)
 		return -EFBIG;
-	lock(&f); /* of a report and a cut, or of two reports, one comes first */
+	volume_file_lock(&f); /* of a report and a cut, or of two reports, one comes first */
 	err = take_report(o, &f, r, &fd, ret_bytes, &lease);
-	unlock(&f);
+	volume_file_unlock(&f);
 	if (lease == 1)
 		volume_pending_wake(f.m->dir->pending);
 	*ret_leased = lease >= 0 && !r->last && r->by.instance;
@@ -123,11 +113,11 @@ int volume_wrote(const struct volume_file *f, uint64_t epoch, uint64_t end, cons
 	uint64_t bytes;
 	int err;
 
-	lock(f); /* as of a report */
+	volume_file_lock(f); /* as of a report */
 	err = volume_layout_get(f, &l);
 	if (!err && l.epoch == epoch)
 		err = raise_open(f->fd, end, cr, &bytes);
-	unlock(f);
+	volume_file_unlock(f);
 	return err;
 }
 
@@ -137,9 +127,9 @@ int volume_take_ids(const struct fh_obj *o, const struct creds *cr)
 	uint64_t bytes;
 	int fd = -1, err;
 
-	lock(&f);
+	volume_file_lock(&f);
 	err = volume_raise_size(o, 0, cr, &fd, &bytes);
-	unlock(&f);
+	volume_file_unlock(&f);
 	if (fd >= 0)
 		close(fd);
 	return err;

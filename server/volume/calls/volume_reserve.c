@@ -33,9 +33,9 @@ int volume_reserve_asks(const struct fh_obj *o, const struct volume_range *r, ch
 	struct file_layout l;
 	int rc;
 
-	pthread_mutex_lock(volume_file_lock(&f));
+	volume_file_lock(&f);
 	rc = find_layout(&f, r, &l);
-	pthread_mutex_unlock(volume_file_lock(&f));
+	volume_file_unlock(&f);
 	if (rc)
 		return rc;
 	memcpy(ret, l.object, sizeof(l.object));
@@ -65,9 +65,9 @@ int volume_reserve(const struct fh_obj *o, const struct volume_range *r, uint64_
 	struct volume_file f = volume_file_of(o);
 	int fd = -1, err;
 
-	pthread_mutex_lock(volume_file_lock(&f)); /* of two ranges, one comes first */
+	volume_file_lock(&f); /* of two ranges, one comes first */
 	err = take_range(o, &f, r, &fd, ret_off);
-	pthread_mutex_unlock(volume_file_lock(&f));
+	volume_file_unlock(&f);
 	if (!err)
 		err = vfs_sync_fd(o, fd);
 	if (!err)
