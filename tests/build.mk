@@ -113,7 +113,7 @@ LDFLAGS_test_stripe_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nfs_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nomem := -Wl,$(NOMEM),--wrap=server_start,--wrap=server_reload
 LDFLAGS_test_volume_reach_nomem := -Wl,$(NOMEM),--wrap=leat_session_create
-LDFLAGS_test_volume_nfs := -Wl,--wrap=pwritev2,--wrap=ftruncate,--wrap=fsync,--wrap=fdatasync,--wrap=fs_limits_find,--wrap=volume_wrote,--wrap=volume_layout_of,--wrap=reactor_stop
+LDFLAGS_test_volume_nfs := -Wl,--wrap=pwritev2,--wrap=ftruncate,--wrap=fsync,--wrap=fdatasync,--wrap=fs_limits_find,--wrap=volume_wrote,--wrap=volume_layout_for_manager,--wrap=reactor_stop
 MANAGER_WRAPS := --wrap=fsync,--wrap=setxattr,--wrap=ftruncate,--wrap=fs_limits_find,--wrap=name_to_handle_at
 LDFLAGS_test_volume_manager := -Wl,$(MANAGER_WRAPS)
 LDFLAGS_test_volume_reports := -Wl,$(MANAGER_WRAPS)

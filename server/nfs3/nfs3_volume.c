@@ -321,7 +321,7 @@ static int make_layout(struct req *r)
 	if (!err && rights & STRIPE_MAY_WRITE && o.stx.stx_mode & (S_ISUID | S_ISGID))
 		err = volume_take_ids(&o, &r->creds);
 	if (!err)
-		err = volume_layout_find(&o, &by, &l, &bytes);
+		err = volume_layout_for_client(&o, &by, &l, &bytes);
 	if (!err)
 		fill_layout(r, &l, bytes);
 	fh_close(&o);

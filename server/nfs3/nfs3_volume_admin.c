@@ -90,7 +90,7 @@ static int create(struct req *r, const struct fh_obj *dir, volume_defaults *ret)
 	if (!err)
 		err = vfs_create(exports_of(nfs_call(r)->exports)->fhs, dir, a->name, VFS_GUARDED, &sa, NULL, &r->creds, &made);
 	if (!err)
-		err = volume_layout_find(&made.obj, &(struct volume_lessee){ .instance = 0 }, &l, &bytes);
+		err = volume_layout_for_client(&made.obj, &(struct volume_lessee){ .instance = 0 }, &l, &bytes);
 	if (!err)
 		*ret = (volume_defaults){ l.at.unit, l.at.width };
 	vfs_made_close(&made);

@@ -33,7 +33,7 @@ static void tell_damage(const struct volume_file *f, int err)
 			err == -EKEYREJECTED ? "not signed for this file: it was copied, or signed with another key" : "damaged");
 }
 
-int volume_layout_look(const struct volume_file *f, struct file_layout *ret)
+int volume_layout_read(const struct volume_file *f, struct file_layout *ret)
 {
 	const struct volume_manager *m = f->m;
 	uint8_t bytes[FILE_LAYOUT_MAX];
@@ -59,9 +59,9 @@ int volume_layout_put(const struct volume_file *f, const struct file_layout *l)
 	return volume_attribute_replace(f, bytes, file_layout_encode(&f->m->keys, &inode, l, bytes));
 }
 
-int volume_layout_get(const struct volume_file *f, struct file_layout *ret)
+int volume_layout_complete(const struct volume_file *f, struct file_layout *ret)
 {
-	int err = volume_layout_look(f, ret);
+	int err = volume_layout_read(f, ret);
 
 	if (err || ret->cut != FILE_CUT_SIZE)
 		return err;
@@ -80,10 +80,10 @@ int volume_layout_removed(const struct volume_file *f, const struct file_layout 
 	return err ? err : !stx.stx_nlink || (stx.stx_nlink == 1 && volume_todo_is_linked(f, l));
 }
 
-int volume_layout_use(const struct volume_file *f, bool heals, struct file_layout *ret, uint64_t *ret_bytes)
+int volume_layout_ensure(const struct volume_file *f, bool heals, struct file_layout *ret, uint64_t *ret_bytes)
 {
 	struct statx stx;
-	int err = volume_layout_get(f, ret), rc;
+	int err = volume_layout_complete(f, ret), rc;
 
 	if (!err)
 		err = vfs_stat(f->fd, &stx);
@@ -91,7 +91,7 @@ int volume_layout_use(const struct volume_file *f, bool heals, struct file_layou
 		rc = volume_layout_add(f, &(struct dir_defaults){ 0, 0 });
 		err = rc == 1 ? volume_file_sync(f) : rc;
 		if (!err)
-			err = volume_layout_get(f, ret);
+			err = volume_layout_complete(f, ret);
 	}
 	if (!err) {
 		*ret_bytes = stx.stx_size;
@@ -101,13 +101,13 @@ int volume_layout_use(const struct volume_file *f, bool heals, struct file_layou
 	return err;
 }
 
-int volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, struct file_layout *ret, uint64_t *ret_bytes)
+int volume_layout_for_client(const struct fh_obj *o, const struct volume_lessee *by, struct file_layout *ret, uint64_t *ret_bytes)
 {
 	struct volume_file f = volume_file_of(o);
 	int rc;
 
 	volume_file_lock(&f);
-	rc = volume_layout_use(&f, !o->exp->conf.ro, ret, ret_bytes);
+	rc = volume_layout_ensure(&f, !o->exp->conf.ro, ret, ret_bytes);
 	if (!rc)
 		rc = volume_lease_begin(&f, ret, by);
 	volume_file_unlock(&f);
@@ -116,13 +116,13 @@ int volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, s
 	return rc == 1 ? 0 : rc;
 }
 
-int volume_layout_of(const struct volume_file *f, bool heals, struct file_layout *ret)
+int volume_layout_for_manager(const struct volume_file *f, bool heals, struct file_layout *ret)
 {
 	uint64_t bytes;
 	int err;
 
 	volume_file_lock(f);
-	err = volume_layout_use(f, heals, ret, &bytes);
+	err = volume_layout_ensure(f, heals, ret, &bytes);
 	volume_file_unlock(f);
 	return err;
 }

@@ -5,6 +5,17 @@
  *
  * They block, and do not run inside of creds_assume(). Objects are those of fh_open() and fh_lookup(), of an export with a
  * manager.
+ *
+ * What reads a layout, each with what the one above does:
+ *
+ *   volume_layout_      lock of the inode     side effects, durable                      callers
+ *   read                the caller's, if any  none                                       CHECK, LINK
+ *   complete            the caller's          a size that a cut has left undone          REPORT, RESERVE, names, cuts, pending work
+ *   ensure              the caller's          a layout, if a crash has withheld it       cuts
+ *   for_manager         takes it              as ensure                                  the manager's READs and WRITEs
+ *   for_client          takes it              as ensure; a lease, which is not durable   LAYOUT, CREATE
+ *
+ * From ensure on, a file that was removed is -ESTALE.
  */
 #ifndef LEAT_SERVER_VOLUME_LAYOUT_H
 #define LEAT_SERVER_VOLUME_LAYOUT_H
@@ -21,7 +32,7 @@
 #include "volume_leases.h"
 #include "volume_manager.h"
 
-/** volume_layout_find - the layout of a regular file, for a client
+/** volume_layout_for_client - the layout of a regular file, for a client
  * A file without contents gets the layout that a crash has withheld, durably, with the defaults of the volume.
  * @by: gets a lease; one of instance 0 wants none
  * @ret_bytes: its size
@@ -29,11 +40,12 @@
  * Return: 0; -ENODATA: it has none; -EBADMSG, -EKEYREJECTED as file_layout_decode(); -ESTALE: it was removed; -ENOSPC; as
  * volume_lease_take(); -errno.
  */
-int must_check volume_layout_find(const struct fh_obj *o, const struct volume_lessee *by, struct file_layout *ret,
+int must_check volume_layout_for_client(const struct fh_obj *o, const struct volume_lessee *by, struct file_layout *ret,
 				  uint64_t *ret_bytes);
 
-/** volume_layout_of - as volume_layout_find(), for the manager's own reads and writes; @heals: files may get a layout */
-int must_check volume_layout_of(const struct volume_file *f, bool heals, struct file_layout *ret);
+/** volume_layout_for_manager - as volume_layout_for_client(), for the manager's own reads and writes
+ * @heals: files may get a layout */
+int must_check volume_layout_for_manager(const struct volume_file *f, bool heals, struct file_layout *ret);
 
 /* ---- for the folders of volumes ---- */
 
@@ -54,18 +66,19 @@ static inline bool volume_layout_is_invalid(int err)
 	return err == -ENODATA || err == -EBADMSG || err == -EKEYREJECTED;
 }
 
-/** volume_layout_get - under the lock: reads the layout, and completes the size of a cut
+/** volume_layout_complete - under the lock: reads the layout, and completes a size that a cut has left undone
  * Return: as file_layout_decode(); -ENODATA; -errno */
-int must_check volume_layout_get(const struct volume_file *f, struct file_layout *ret);
+int must_check volume_layout_complete(const struct volume_file *f, struct file_layout *ret);
 
-/** volume_layout_use - under the lock: the same for a file that was not removed; @heals: adds a layout that a crash has withheld
+/** volume_layout_ensure - under the lock: volume_layout_complete() for a file that was not removed
+ * @heals: adds a layout that a crash has withheld
  * @ret_bytes: its size
  *
- * Return: as volume_layout_find(), without a lease */
-int must_check volume_layout_use(const struct volume_file *f, bool heals, struct file_layout *ret, uint64_t *ret_bytes);
+ * Return: as volume_layout_for_client(), without a lease */
+int must_check volume_layout_ensure(const struct volume_file *f, bool heals, struct file_layout *ret, uint64_t *ret_bytes);
 
-/** volume_layout_look - reads the layout, and changes nothing; Return: as volume_layout_get() */
-int must_check volume_layout_look(const struct volume_file *f, struct file_layout *ret);
+/** volume_layout_read - reads the layout, and changes nothing; Return: as volume_layout_complete() */
+int must_check volume_layout_read(const struct volume_file *f, struct file_layout *ret);
 
 /** volume_layout_put - under the lock: replaces the layout, durably */
 int must_check volume_layout_put(const struct volume_file *f, const struct file_layout *l);

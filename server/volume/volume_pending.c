@@ -94,7 +94,7 @@ static int drop_link(const struct volume_pending *p, const char *name)
 /* Under the lock of the inode. Drops the link if nothing is to be done. Return: enum volume_todo, or -errno */
 static int find_todo(const struct volume_pending *p, const struct volume_file *f, const char *name, struct file_layout *ret)
 {
-	int err, todo = volume_todo_find(f, volume_layout_get, ret);
+	int err, todo = volume_todo_find(f, volume_layout_complete, ret);
 
 	if (todo == VOLUME_TODO_DAMAGED)
 		return -EBADMSG;
@@ -108,7 +108,7 @@ static int find_todo(const struct volume_pending *p, const struct volume_file *f
 static int end_cut(const struct volume_file *f, uint64_t epoch)
 {
 	struct file_layout l;
-	int err = volume_layout_get(f, &l);
+	int err = volume_layout_complete(f, &l);
 
 	if (err || l.cut != FILE_CUT_FENCE || l.epoch != epoch)
 		return err;

@@ -76,7 +76,7 @@ static int raise_size(const struct volume_file *f, const struct volume_lengths *
 /* Under the lock. Return: 1: the servers can be asked; 0: there is nothing to ask; -errno */
 static int find_layout(const struct volume_file *f, struct file_layout *ret)
 {
-	int rc = volume_layout_get(f, ret);
+	int rc = volume_layout_complete(f, ret);
 
 	if (volume_layout_is_invalid(rc))
 		return 0;

@@ -37,7 +37,7 @@ int must_check volume_todo_link(const struct volume_file *f, const struct file_l
 bool volume_todo_is_linked(const struct volume_file *f, const struct file_layout *l);
 
 /** volume_todo_find - what is to be done for a file that has its link
- * @layout: reads its layout: volume_layout_get() under the lock of the inode, or volume_layout_look()
+ * @layout: reads its layout: volume_layout_complete() under the lock of the inode, or volume_layout_read()
  * @ret: the layout, unless it is VOLUME_TODO_DAMAGED
  *
  * Return: enum volume_todo; -errno.

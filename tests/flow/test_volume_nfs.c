@@ -125,17 +125,17 @@ int __wrap_volume_wrote(const struct volume_file *f, uint64_t epoch, uint64_t en
 static atomic_bool hold_layout;
 static sem_t stopping;
 
-int __real_volume_layout_of(const struct volume_file *f, bool heals, struct file_layout *ret);
-int __wrap_volume_layout_of(const struct volume_file *f, bool heals, struct file_layout *ret);
+int __real_volume_layout_for_manager(const struct volume_file *f, bool heals, struct file_layout *ret);
+int __wrap_volume_layout_for_manager(const struct volume_file *f, bool heals, struct file_layout *ret);
 
-int __wrap_volume_layout_of(const struct volume_file *f, bool heals, struct file_layout *ret)
+int __wrap_volume_layout_for_manager(const struct volume_file *f, bool heals, struct file_layout *ret)
 {
 	if (atomic_exchange(&hold_layout, false)) {
 		(void)sem_post(&held);
 		while (sem_wait(&let_go))
 			;
 	}
-	return __real_volume_layout_of(f, heals, ret);
+	return __real_volume_layout_for_manager(f, heals, ret);
 }
 
 struct reactor;

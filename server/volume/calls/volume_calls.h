@@ -22,7 +22,7 @@
  * @f: open for writing
  * @cr: the caller, for what the kernel does to set-id bits
  *
- * Return: 0; -errno; as volume_layout_find().
+ * Return: 0; -errno; as volume_layout_for_client().
  */
 int must_check volume_wrote(const struct volume_file *f, uint64_t epoch, uint64_t end, const struct creds *cr);
 
@@ -47,7 +47,7 @@ struct volume_report {
  * @ret_leased: the client has a lease
  *
  * Return: 0; -EACCES: the handle is of another file, or may not write; -ETIME: it is of another epoch; -EFBIG; as
- * volume_layout_find().
+ * volume_layout_for_client().
  */
 int must_check volume_report(const struct fh_obj *o, const struct volume_report *r, uint64_t *ret_bytes, bool *ret_leased);
 
@@ -77,7 +77,7 @@ bool volume_has_writers(const struct fh_obj *o);
  * @may_wait: the caller is counted (client_begin_long()), and may wait for stripe servers
  *
  * Return: 0; -EACCES; -EAGAIN: it would have to wait; -EIO: also if another manager is at work, or if the file was cut
- * too often while a server is away; as volume_layout_find().
+ * too often while a server is away; as volume_layout_for_client().
  */
 int must_check volume_set_size(const struct fh_obj *o, uint64_t bytes, bool may_wait, const struct creds *cr);
 

@@ -84,7 +84,7 @@ static int describe(struct volume_manager *m, const char *name, volume_pending_e
 	ours = !volume_object_parse(name, ret->object) && !fstat(fd, &st) && S_ISREG(st.st_mode);
 	if (ours) {
 		f.ino = st.st_ino;
-		todo = volume_todo_find(&f, volume_layout_look, &l);
+		todo = volume_todo_find(&f, volume_layout_read, &l);
 		ret->todo = todo < 0 ? VOLUME_TODO_CUT : (volume_todo)todo; /* it is not known: there is something */
 	}
 	close(fd);

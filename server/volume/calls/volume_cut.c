@@ -5,7 +5,7 @@
  *
  * Operation: The steps of a cut are durable one by one: the link in pending/, the layout with the next epoch (FILE_CUT_SIZE),
  *            the size, the layout again (FILE_CUT_FENCE). A caller that finds FILE_CUT_SIZE completes the size first
- *            (volume_layout_get()), so a half of a cut is not seen. Then the thread of pending work fences the objects. While
+ *            (volume_layout_complete()), so a half of a cut is not seen. Then the thread of pending work fences the objects. While
  *            servers are away, the layout remembers the earlier cuts that they may lack (file_layout.h).
  * Memory:    The stack.
  * Threads:   Workers. They wait for the thread of pending work.
@@ -46,7 +46,7 @@ static int begin_cut(const struct volume_file *f, struct file_layout *l, uint64_
 	}
 	err = volume_layout_put(f, l);
 	if (!err)
-		err = volume_layout_get(f, l);
+		err = volume_layout_complete(f, l);
 	return err ? vfs_after(err) : 0;
 }
 
@@ -55,7 +55,7 @@ static int set_size(const struct fh_obj *o, const struct volume_file *f, uint64_
 		    struct file_layout *l)
 {
 	uint64_t now, raised;
-	int fd = -1, err = volume_layout_use(f, !o->exp->conf.ro, l, &now);
+	int fd = -1, err = volume_layout_ensure(f, !o->exp->conf.ro, l, &now);
 
 	if (err)
 		return err;
@@ -79,7 +79,7 @@ static bool has_writers(const struct volume_file *f, struct file_layout *l)
 	int err;
 
 	volume_file_lock(f);
-	err = volume_layout_get(f, l);
+	err = volume_layout_complete(f, l);
 	volume_file_unlock(f);
 	return !err && volume_lease_others(f->m->dir->leases, l->object, 0);
 }

@@ -24,7 +24,7 @@ static int begin_unlink(const struct volume_file *f)
 
 	if (err || stx.stx_nlink > 2) /* one of the links may be that in pending/ */
 		return err;
-	err = volume_layout_get(f, &l);
+	err = volume_layout_complete(f, &l);
 	if (volume_layout_is_invalid(err))
 		return 0; /* nothing is known of its objects */
 	return err ? err : volume_todo_link(f, &l);
@@ -60,7 +60,7 @@ int volume_link_begin(const struct fh_obj *o)
 	int err;
 
 	volume_file_lock(&f);
-	err = volume_layout_look(&f, &l);
+	err = volume_layout_read(&f, &l);
 	if (!err)
 		err = volume_layout_removed(&f, &l);
 	else if (volume_layout_is_invalid(err))

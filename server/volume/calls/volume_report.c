@@ -70,7 +70,7 @@ static int take_report(const struct fh_obj *o, const struct volume_file *f, cons
 {
 	struct file_layout l;
 	struct statx stx;
-	int err = volume_layout_get(f, &l);
+	int err = volume_layout_complete(f, &l);
 
 	if (!err)
 		err = volume_handle_check(&r->handle, &l);
@@ -114,7 +114,7 @@ int volume_wrote(const struct volume_file *f, uint64_t epoch, uint64_t end, cons
 	int err;
 
 	volume_file_lock(f); /* as of a report */
-	err = volume_layout_get(f, &l);
+	err = volume_layout_complete(f, &l);
 	if (!err && l.epoch == epoch)
 		err = raise_open(f->fd, end, cr, &bytes);
 	volume_file_unlock(f);

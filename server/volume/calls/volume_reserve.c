@@ -22,7 +22,7 @@
 /* Under the lock. */
 static int find_layout(const struct volume_file *f, const struct volume_range *r, struct file_layout *ret)
 {
-	int err = volume_layout_get(f, ret);
+	int err = volume_layout_complete(f, ret);
 
 	return err ? err : volume_handle_check(&r->handle, ret);
 }

@@ -68,7 +68,7 @@ static void run_layout(struct worker_job *job)
 
 	l->err = volume_pending_term(l->file.m->dir->pending, &l->term);
 	if (!l->err)
-		l->err = volume_layout_of(&l->file, l->port->heals, &l->layout);
+		l->err = volume_layout_for_manager(&l->file, l->port->heals, &l->layout);
 }
 
 static void reply(const struct layout_job *l)
