@@ -199,9 +199,9 @@ static enum prog_begin wait(struct block_call *call)
 }
 
 /* The peer of an old operation may never move its data. */
-static void on_cut(struct rpcrdma_timer *t)
+static void on_close_time(struct rpcrdma_timer *t)
 {
-	struct block_call *call = container_of(t, struct block_call, attach.cut);
+	struct block_call *call = container_of(t, struct block_call, attach.close_timer);
 	struct block_volume *v = call->entry->vol;
 
 	pthread_mutex_lock(&v->lock);
@@ -214,9 +214,9 @@ static void on_cut(struct rpcrdma_timer *t)
 /* Under the lock: waits for operations, unless the time is up. Return: PROG_WAIT; PROG_REPLY: they have not ended in time */
 static enum prog_begin wait_in_turn(struct block_call *call)
 {
-	if (!call->attach.cut.fn) {
-		call->attach.cut.fn = on_cut;
-		rpcrdma_timer_set(call->req->reactor->loop.engine, &call->attach.cut, block_times.cut_ns);
+	if (!call->attach.close_timer.fn) {
+		call->attach.close_timer.fn = on_close_time;
+		rpcrdma_timer_set(call->req->reactor->loop.engine, &call->attach.close_timer, block_times.close_ns);
 	}
 	call->attach.in_vain = call->attach.timed_out;
 	return call->attach.in_vain ? PROG_REPLY : wait(call);
@@ -286,8 +286,8 @@ void block_attach_release(struct req *r)
 
 	if (call->attach.timer.fn)
 		rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.timer);
-	if (call->attach.cut.fn)
-		rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.cut);
+	if (call->attach.close_timer.fn)
+		rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.close_timer);
 	if (!call->attach.turn)
 		return;
 	call->attach.turn = false;

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "req.h"
 
-struct block_times block_times = { .silence_ns = 60 * NS_PER_S, .cut_ns = 2 * NS_PER_S, .drain_ns = 30 * NS_PER_S };
+struct block_times block_times = { .silence_ns = 60 * NS_PER_S, .close_ns = 2 * NS_PER_S, .drain_ns = 30 * NS_PER_S };
 
 struct block_attachment *block_attachment_new(void)
 {

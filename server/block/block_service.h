@@ -107,7 +107,7 @@ struct block_attach_call {
 	bool unsaved; /* the holders have changed in this turn */
 	bool timed_out; /* it has waited for long enough */
 	bool in_vain;	/* ... and operations of before have not ended */
-	struct rpcrdma_timer timer, cut; /* run if they have fn */
+	struct rpcrdma_timer timer, close_timer; /* run if they have fn */
 };
 
 /* Of a request. All but its texts is cleared before it is decoded. */

@@ -37,7 +37,7 @@ struct served_use;
 /* How long things last; tests shorten them before they start a server. */
 struct block_times {
 	uint64_t silence_ns; /* a holder without a connection keeps its volume for as long */
-	uint64_t cut_ns;     /* ... and after this time the connections of the operations of before are closed */
+	uint64_t close_ns;   /* ... and after this time the connections of the operations of before are closed */
 	uint64_t drain_ns;   /* ATTACH and DETACH wait for as long, for operations of before and for each other */
 };
 extern struct block_times block_times;

@@ -98,7 +98,7 @@ union stripe_res {
 	STRIPELISTres list;
 };
 
-/* What a worker is to do for a call; bits */
+/* What a worker is to do for a call; bits. It does them in the order of their values: stripe_turn_work() */
 enum stripe_work {
 	STRIPE_WORK_TERM = 1u << 0,   /* makes the call's term durable; alone */
 	/* with the turn of the object: */
@@ -109,10 +109,10 @@ enum stripe_work {
 	STRIPE_WORK_OPEN = 1u << 5,
 	STRIPE_WORK_NAME = 1u << 6,
 	STRIPE_WORK_STAT = 1u << 7,
-	STRIPE_WORK_ASIDE = 1u << 10,
+	STRIPE_WORK_ASIDE = 1u << 8,
 	/* without it: */
-	STRIPE_WORK_INFO = 1u << 8,
-	STRIPE_WORK_LIST = 1u << 9,
+	STRIPE_WORK_INFO = 1u << 9,
+	STRIPE_WORK_LIST = 1u << 10,
 };
 
 /* Of a request. Cleared before it is decoded. */
@@ -140,9 +140,9 @@ struct stripe_call {
 	bool managed;	 /* it is the manager's, and in progress: a command that a worker executes, or a WRITE */
 	struct stripe_op manager_op;
 	bool term_turn; /* vol->term_busy is this call's */
-	struct rpcrdma_timer timer, cut; /* run if they have fn */
+	struct rpcrdma_timer timer, close_timer; /* run if they have fn */
 	bool timed_out;
-	bool overdue; /* it has waited for operations until cut_ns */
+	bool overdue; /* it has waited for operations until close_ns */
 	struct stripe_record next;
 	stripe_stat stat;
 

@@ -80,9 +80,9 @@ static void close_older(const struct stripe_call *call)
 		atomic_fetch_add_explicit(&call->re->counters.stripe_withheld, n, memory_order_relaxed);
 }
 
-static void on_cut(struct rpcrdma_timer *t)
+static void on_close_time(struct rpcrdma_timer *t)
 {
-	struct stripe_call *call = container_of(t, struct stripe_call, cut);
+	struct stripe_call *call = container_of(t, struct stripe_call, close_timer);
 
 	call->overdue = true;
 	pthread_mutex_lock(&call->vol->lock);
@@ -92,9 +92,9 @@ static void on_cut(struct rpcrdma_timer *t)
 
 enum prog_begin stripe_turn_drain(struct stripe_call *call, struct list *waiters)
 {
-	if (!call->cut.fn) {
-		call->cut.fn = on_cut;
-		rpcrdma_timer_set(call->req->reactor->loop.engine, &call->cut, stripe_times.cut_ns);
+	if (!call->close_timer.fn) {
+		call->close_timer.fn = on_close_time;
+		rpcrdma_timer_set(call->req->reactor->loop.engine, &call->close_timer, stripe_times.close_ns);
 	}
 	if (call->overdue)
 		close_older(call);
@@ -266,7 +266,7 @@ void stripe_turn_release(struct stripe_call *call)
 	if (!call->vol)
 		return;
 	rpcrdma_timer_cancel(call->req->reactor->loop.engine, &call->timer);
-	rpcrdma_timer_cancel(call->req->reactor->loop.engine, &call->cut);
+	rpcrdma_timer_cancel(call->req->reactor->loop.engine, &call->close_timer);
 	stripe_op_end(call);
 	pthread_mutex_lock(&call->vol->lock);
 	(void)!stripe_turn_end(call);

@@ -19,7 +19,7 @@
 #include "base/opt.h"
 #include "fsync_batch.h"
 
-struct stripe_times stripe_times = { .cut_ns = 2 * NS_PER_S, .drain_ns = 30 * NS_PER_S,
+struct stripe_times stripe_times = { .close_ns = 2 * NS_PER_S, .drain_ns = 30 * NS_PER_S,
 				      .sweep_ns = 20 * NS_PER_S };
 
 /* ---- the volume ----------------------------------------------------------------------------- */

@@ -38,8 +38,11 @@ struct reactor;
 
 /* How long things last; tests shorten them before they start a server. */
 struct stripe_times {
-	uint64_t cut_ns;   /* after this time of waiting for operations their connections are closed */
-	uint64_t drain_ns; /* FENCE and REMOVE wait for operations that have begun for as long */
+	uint64_t close_ns; /* after this time of waiting for operations their connections are closed */
+	/* FENCE and REMOVE wait for operations that have begun for as long. The manager gives up earlier, after stripe_timeo of
+	 * the volume, which is not known here: 10 s by default. When it sends the command again, the record is there already,
+	 * and only the wait is left. So this bounds how long a call stays that no one waits for, if a disk hangs */
+	uint64_t drain_ns;
 	uint64_t sweep_ns; /* expired tombstones of one of the 256 directories of objects are removed as often */
 };
 extern struct stripe_times stripe_times;

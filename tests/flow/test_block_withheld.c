@@ -152,7 +152,7 @@ static int set_up(bool tcp)
 {
 	memset(data, 'w', sizeof(data));
 	times = block_times;
-	block_times.cut_ns = 1;
+	block_times.close_ns = 1;
 	block_rig_pinned = tcp ? PINNED : 0; /* of a local client the copies are held */
 	block_rig_url = tcp ? "tcp://127.0.0.1:0" : NULL;
 	return 0;
@@ -274,14 +274,14 @@ static void ends_meanwhile(void **state)
 	(void)state;
 	assert_int_equal(start("vol=a," PLAIN), 0);
 	withhold(&more);
-	block_times.cut_ns = 3600 * NS_PER_S;
+	block_times.close_ns = 3600 * NS_PER_S;
 	block_times.drain_ns = 1;
 	block_connect(&b, 2, 0);
 	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, NULL), BLOCK_ERR_TIMEDOUT);
 	atomic_store(&ended, 0);
 	block_close(&holder.c);
 	block_run_until(has_ended, NULL);
-	block_times.cut_ns = 1;
+	block_times.close_ns = 1;
 	block_times.drain_ns = times.drain_ns;
 	assert_int_equal(block_attach(&b, "vol", "second", BLOCK_TAKE_OVER, NULL), BLOCK_OK);
 	end_holder();

@@ -1204,7 +1204,7 @@ int main(void)
 		cmocka_unit_test(lanes_are_shared),
 	};
 
-	stripe_times.cut_ns = 3600 * NS_PER_S; /* connections stay, however slow the machine is */
+	stripe_times.close_ns = 3600 * NS_PER_S; /* connections stay, however slow the machine is */
 	sem_init(&let_go, 0, 0);
 	sem_init(&let_sync_go, 0, 0);
 	for (unsigned i = 0; i < sizeof(data); i++)

@@ -256,7 +256,7 @@ static struct stripe_times times;
 static int set_up(const char *url)
 {
 	times = stripe_times;
-	stripe_times.cut_ns = 1;
+	stripe_times.close_ns = 1;
 	stripe_rig_url = url;
 	stripe_rig_pinned = url ? PINNED : 0; /* of a local client the copies are held */
 	return 0;
