@@ -4,8 +4,8 @@
  * striped_sync.c - files of a striped volume: their unstable writes, commits and reports
  *
  * Operation:  lt_striped_commit(): a new layout (striped_layout.c), if the handles are not good any more -> COMMIT of each stripe
- *             with unstable writes, and REPORT to the manager, all at once. Each stripe has write verifiers of its own (split/verfs.h).
- *             The promise is that of other files (file.c): after a loss, EIO until the file is closed.
+ *             with unstable writes, and REPORT to the manager, all at once. Each stripe has write verifiers of its own
+ *             (split/verfs.h). The promise is that of other files (file.c): after a loss, EIO until the file is closed.
  *             The size may be stable before the data is: if a stripe server crashes in between, the file has zeroes there,
  *             and fsync fails. Reports by the timer are not behind commits either.
  *

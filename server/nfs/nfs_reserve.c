@@ -9,7 +9,7 @@
  *            comes when the question is on its way needs another one.
  *            How many requests wait has a bound, and each client a share of it: client_begin_wait().
  * Memory:    r->scratch.
- * Threads:   begin() on the reactor, open() on a worker, told() on the thread of pending work. Reactors stay until told() has
+ * Threads:   begin() on the reactor, open() on a worker, report_size() on the thread of pending work. Reactors stay until report_size() has
  *            ended: loop->asking counts it.
  * Errors:    As statuses in the results. A request whose connection is lost while it waits gets its range nevertheless.
  */
@@ -82,12 +82,12 @@ void nfs_reserve_open(struct req *r)
 		r->prog->fail(r, rc);
 }
 
-static void on_told(struct rpcrdma_msg *msg)
+static void on_reported(struct rpcrdma_msg *msg)
 {
 	req_resume(container_of(msg, struct reserve, msg)->req);
 }
 
-static void told(struct volume_asker *a)
+static void report_size(struct volume_asker *a)
 {
 	struct reserve *v = container_of(a, struct reserve, asker);
 	const struct loop *l = &v->req->reactor->loop;
@@ -104,8 +104,8 @@ static enum prog_begin ask(struct req *r, struct reserve *v)
 		return PROG_REPLY;
 	}
 	v->req = r;
-	v->msg.fn = on_told;
-	v->asker.done = told;
+	v->msg.fn = on_reported;
+	v->asker.done = report_size;
 	v->asker.file = NULL;
 	v->asker.of.fh = nfs_fh_stripped(r);
 	v->phase = RESERVE_ASKED;

@@ -4,8 +4,9 @@
  * stripe_dir.c - a directory of stripes: its marker, its lock, and what it keeps of its volume
  *
  * Operation: The directory itself is locked with flock(), so that it needs no file for that. The marker is written last:
- *            a directory with a marker has objects/. What is below comes with the objects (stripe_disk.c). The kind of record is chosen once, when the
- *            marker is written. Otherwise records that a leatd of root wrote would be invisible to one of another user.
+ *            a directory with a marker has objects/. What is below comes with the objects (stripe_disk.c). The kind of
+ *            record is chosen once, when the marker is written. Otherwise records that a leatd of root wrote would be
+ *            invisible to one of another user.
  *            Files that are replaced are written to a temporary file, synced, renamed, and the directory is synced.
  * Memory:    struct stripe_dir has descriptors only.
  * Threads:   Any; stripe_dir_set_term() one at a time.

@@ -139,7 +139,7 @@ static int write_record(struct stripe_vol *v, struct stripe_object *o, const str
 	return sync_file(v, o->fd);
 }
 
-static void tell_damaged(struct stripe_vol *v, const stripe_name *name)
+static void log_damaged(struct stripe_vol *v, const stripe_name *name)
 {
 	char path[STRIPE_PATH_BYTES];
 	bool tell;
@@ -225,7 +225,7 @@ int stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, uint64_t now
 		err = look(v, o, &rec);
 	}
 	if (err == -EBADMSG)
-		tell_damaged(v, &o->name);
+		log_damaged(v, &o->name);
 	if (err)
 		return err;
 	o->doubtful = false;

@@ -20,7 +20,7 @@
 #include "volume_pending.h"
 #include "volume_todo.h"
 
-static void tell_damage(const struct volume_file *f, int err)
+static void log_damage(const struct volume_file *f, int err)
 {
 	struct volume_dir *d = f->m->dir;
 	bool tell;
@@ -44,7 +44,7 @@ int volume_layout_read(const struct volume_file *f, struct file_layout *ret)
 	if (!err)
 		err = file_layout_decode(&m->keys, m->dir->volume, &inode, bytes, (size_t)n, ret);
 	if (err == -EBADMSG || err == -EKEYREJECTED)
-		tell_damage(f, err);
+		log_damage(f, err);
 	return err;
 }
 

@@ -41,7 +41,7 @@
  * volume_lease_take(); -errno.
  */
 int must_check volume_layout_for_client(const struct fh_obj *o, const struct volume_lessee *by, struct file_layout *ret,
-				  uint64_t *ret_bytes);
+					  uint64_t *ret_bytes);
 
 /** volume_layout_for_manager - as volume_layout_for_client(), for the manager's own reads and writes
  * @heals: files may get a layout */

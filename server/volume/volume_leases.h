@@ -8,8 +8,8 @@
  *
  * As long as an object has leases, or is due, there is a marker: a symbolic link writers/OBJECT whose text is what
  * fh_strip() leaves of the file handle, in hexadecimal digits: 26 of them for a file of ext4, which keeps up to 59 bytes in the
- * inode. Making and removing a longer one takes thirty times as long. It is not synced: it outlives the manager, and of a power cut all but the last seconds. A
- * manager that starts takes each marker for a lease of an unknown client.
+ * inode. Making and removing a longer one takes thirty times as long. A marker is not synced: it outlives the manager, and a power
+ * cut unless it was made in the last seconds before. A manager that starts takes each marker for a lease of an unknown client.
  *
  * Any thread. The caller has the lock of the inode where a function says so, so that table and markers change together.
  */
@@ -49,8 +49,8 @@ void volume_leases_destroy(struct volume_leases *t); /* NULL is fine; markers st
 /** volume_lease_take - begins or renews a lease, under the lock of the inode
  * A client gets no more leases than are left free.
  *
- * Return: 0; 1: there was none before, so the thread of pending work has to know; -EAGAIN: the client has its share; -ENOMEM;
- * -errno of making the marker.
+ * Return: 0; 1: no lease was running, so the thread of pending work has no time set: wake it; -EAGAIN: the client has its share;
+ * -ENOMEM; -errno of making the marker.
  */
 int must_check volume_lease_take(struct volume_leases *t, const char object[STRIPE_OBJECT_BYTES], const struct volume_lessee *by);
 

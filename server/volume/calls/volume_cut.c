@@ -20,7 +20,7 @@
 #include "volume_pending.h"
 #include "volume_todo.h"
 
-static void tell_too_many(const struct volume_file *f)
+static void log_too_many(const struct volume_file *f)
 {
 	struct volume_dir *d = f->m->dir;
 	bool tell;
@@ -41,7 +41,7 @@ static int begin_cut(const struct volume_file *f, struct file_layout *l, uint64_
 	if (err)
 		return err;
 	if (file_layout_cut(l, bytes)) {
-		tell_too_many(f);
+		log_too_many(f);
 		return -EIO; /* clients hang on a status that asks them to try again */
 	}
 	err = volume_layout_put(f, l);

@@ -43,7 +43,8 @@ int volume_reserve_asks(const struct fh_obj *o, const struct volume_range *r, ch
 }
 
 /* Under the lock. */
-static int take_range(const struct fh_obj *o, const struct volume_file *f, const struct volume_range *r, int *ret_fd, uint64_t *ret_off)
+static int take_range(const struct fh_obj *o, const struct volume_file *f, const struct volume_range *r, int *ret_fd,
+		      uint64_t *ret_off)
 {
 	struct file_layout l;
 	struct statx stx;
