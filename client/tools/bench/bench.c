@@ -376,7 +376,7 @@ static int run_on_volume(struct leat_block *b, struct bench_plan *plan)
 	return rc;
 }
 
-int bench_volume_run(const struct tool_cmd *self, int argc, char **argv)
+int bench_block_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct bench_plan plan = { .on_volume = true, .jobs = 1 };
 	struct leat_block *b;
@@ -407,7 +407,7 @@ int bench_volume_run(const struct tool_cmd *self, int argc, char **argv)
 	TOOL_FLAG(0, "sync", struct bench_plan, sync, "each write is stable on its own"),                          \
 	TOOL_FLAG(0, "json", struct bench_plan, json, "all of it as one line")
 
-const struct opt bench_volume_opts[BENCH_VOLUME_OPTS] = {
+const struct opt bench_block_opts[BENCH_BLOCK_OPTS] = {
 	DATA_OPTS,
 	TOOL_FLAG(0, "overwrite", struct bench_plan, overwrite, "permit overwriting the volume"),
 };

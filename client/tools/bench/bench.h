@@ -59,12 +59,12 @@ struct bench_job {
 	char why[768];
 };
 
-/** bench_volume_run - `leat block bench` */
-int bench_volume_run(const struct tool_cmd *self, int argc, char **argv);
+/** bench_block_run - `leat block bench` */
+int bench_block_run(const struct tool_cmd *self, int argc, char **argv);
 
 /* Its options, of struct bench_plan */
-#define BENCH_VOLUME_OPTS 8
-extern const struct opt bench_volume_opts[BENCH_VOLUME_OPTS];
+#define BENCH_BLOCK_OPTS 8
+extern const struct opt bench_block_opts[BENCH_BLOCK_OPTS];
 
 extern const struct bench_kind bench_kinds[];
 extern const size_t bench_kinds_count;

@@ -158,7 +158,7 @@ static const struct opt take_over_opts[] = {
 
 static const struct tool_cmd cmd_block_bench = {
 	"block bench", "{read|write|randread|randwrite|null} URL [OPTION]...", "throughput, latency, CPU and copies",
-	bench_volume_run, bench_volume_opts, BENCH_VOLUME_OPTS, .mixed = true, .also = &cmd_block_cp,
+	bench_block_run, bench_block_opts, BENCH_BLOCK_OPTS, .mixed = true, .also = &cmd_block_cp,
 };
 
 static const struct tool_cmd cmd_block_take_over = {
