@@ -71,7 +71,7 @@ static const char *const stripe_procs[] = {
 
 static const char *const volume_procs[] = {
 	VOLUME(NULL), VOLUME(MAP), VOLUME(LAYOUT), VOLUME(REPORT), VOLUME(RESERVE),
-	VOLUME(SET), VOLUME(CREATE), VOLUME(CHECK),
+	VOLUME(SET), VOLUME(CREATE), VOLUME(CHECK), VOLUME(SERVERS),
 };
 
 static const struct {

@@ -561,7 +561,7 @@ int main(void)
 		TEST(several_cuts), TEST(back_between_cuts), TEST(too_many_cuts), TEST(removed_between_cuts),
 	};
 
-	volume_times = (struct volume_times){ .server = "300ms", .probe_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };
+	volume_times = (struct volume_times){ .server = "1s", .probe_ns = 20 * NS_PER_MS, .retry_ns = 10 * NS_PER_MS };
 	for (size_t i = 0; i < BYTES; i++)
 		data[i] = (uint8_t)(1 + i % 251);
 	return cmocka_run_group_tests(tests, NULL, NULL);
