@@ -5,10 +5,10 @@
  *
  * Operation:  lt_bulk_submit() -> start_bulk() -> issue(): a subrequest is one call. It has at most `unit`
  *             bytes and covers at most ops->parts parts of the caller's memory. If the operation needs
- *             several subrequests, each ends at a multiple of that size (unless ops->split divides it otherwise). The payload of the call is the
- *             caller's memory itself: the transport moves it, this file copies nothing (but see lt_stage.c). Up to `window`
- *             subrequests are in flight; when one is done, the next is sent. `end` is the lowest offset at which a
- *             subrequest met the end of file or an error; results at or above it are ignored.
+ *             several subrequests, each ends at a multiple of that size (unless ops->split divides it otherwise). The
+ *             payload of the call is the caller's memory itself: the transport moves it, this file copies nothing (but see
+ *             lt_stage.c). Up to `window` subrequests are in flight; when one is done, the next is sent. `end` is the
+ *             lowest offset at which a subrequest met the end of file or an error; results at or above it are ignored.
  * Memory:     The first subrequest is part of struct lt_bulk, others come from a free list of the session. Both
  *             are recycled: in steady state, I/O allocates nothing.
  * Threads:    lt_bulk_get() and lt_bulk_submit() any; the rest the owner's. The pool of struct lt_bulk is locked.

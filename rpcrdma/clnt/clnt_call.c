@@ -285,7 +285,9 @@ static struct rr_call *first_expired(struct list *calls, uint64_t now_ns, uint64
 /* Without a connection it is what keeps it from coming up. */
 static const char *why_late(const struct rpcrdma_clnt *c)
 {
-	return c->held_up ? c->held_up : c->state == RPCRDMA_CLNT_UP ? "deadline passed" : c->why;
+	if (c->held_up)
+		return c->held_up;
+	return c->state == RPCRDMA_CLNT_UP || !c->why[0] ? "deadline passed" : c->why;
 }
 
 uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns)

@@ -9,8 +9,8 @@
  *            comes when the question is on its way needs another one.
  *            How many requests wait has a bound, and each client a share of it: client_begin_wait().
  * Memory:    r->scratch.
- * Threads:   begin() on the reactor, open() on a worker, report_size() on the thread of pending work. Reactors stay until report_size() has
- *            ended: loop->asking counts it.
+ * Threads:   begin() on the reactor, open() on a worker, report_size() on the thread of pending work. Reactors stay until
+ *            report_size() has ended: loop->asking counts it.
  * Errors:    As statuses in the results. A request whose connection is lost while it waits gets its range nevertheless.
  */
 #include <errno.h>

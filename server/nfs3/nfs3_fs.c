@@ -3,8 +3,8 @@
  *
  * nfs3_fs.c - FSSTAT, FSINFO, PATHCONF (RFC 1813 sections 3.3.18 to 3.3.20)
  *
- * Operation: Returns what the file system reports (of a volume: those of its stripe servers), the limits found when the export was opened (fs_limits.c), and the
- *            transfer limits of this server.
+ * Operation: Returns what the file system reports (of a volume: those of its stripe servers), the limits found when the
+ *            export was opened (fs_limits.c), and the transfer limits of this server.
  * Memory:    None.
  * Threads:   Workers: statfs() of a network file system may block.
  * Errors:    As statuses in the results.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * stripe_ops.h - operations in progress, of now and of before: those of an object by its epochs; the manager's commands
- * and WRITEs by their terms
+ * stripe_ops.h - operations in progress, each of the era in which it began: an epoch, for the READs and WRITEs of an object;
+ * a term, for the commands and WRITEs of managers
  *
  * Operations begin in the era in force, so the list is in the order of their eras: if one of an older era is in progress,
  * the first one is. What waits for those of older eras is resumed when the last of them has ended.

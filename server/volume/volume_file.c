@@ -134,10 +134,9 @@ int volume_attribute_set(const struct volume_file *f, void *bytes, size_t n)
 {
 	int err = volume_attribute_replace(f, bytes, n);
 
-	if (err == -ENODATA)
-		err = (int)as_owner(f, set_bytes, bytes, n);
-	else
+	if (err != -ENODATA)
 		return err;
+	err = (int)as_owner(f, set_bytes, bytes, n);
 	return err ? err : volume_file_sync(f);
 }
 

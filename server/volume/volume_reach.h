@@ -4,10 +4,9 @@
  * volume_reach.h - which stripe servers of a volume are in reach of its manager
  *
  * A thread per directory asks all servers of the map at once (INFO), every 5 seconds, or every half of a stripe_timeo that is
- * less than 10 seconds, and keeps the connections. A server
- * that replies is in reach. One that does not reply within stripe_timeo, or replies nonsense, is away, and so is one that did
- * not reply to a command. Of a server that was not asked yet nothing is known: it counts as in reach.
- * When a server is back, the thread of pending work is woken.
+ * less than 10 seconds, and keeps the connections. A server that replies is in reach. One that does not reply within
+ * stripe_timeo, or replies nonsense, is away, and so is one that did not reply to a command. Of a server that was not asked
+ * yet nothing is known: it counts as in reach. When a server is back, the thread of pending work is woken.
  *
  * Any thread.
  */

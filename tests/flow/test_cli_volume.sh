@@ -84,7 +84,7 @@ has "^ +2 full .* local://$work/s2\$"
 has '^free: .*; a new file on 2 servers: '
 ok "$LEAT" volume df --map "$work/vol/map" --key "$work/vol/key"
 has '^server state +size +used +free +use  URL$'
-# the same of one file system, whoever is asked (while it is in use, within a few percent)
+# df, `leat df` and `leat volume df` agree about one file system (while it is in use, within a few percent)
 near() { # MINE THEIRS: in percent
 	{ [ "$1" -le $(($2 + 3)) ] && [ "$1" -ge $(($2 - 3)) ]; } || fail "used: $1 %, and df has $2 %"
 	checks=$((checks + 1))

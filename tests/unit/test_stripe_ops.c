@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_stripe_ops.c - which operations are older, who waits for them, and whose connections are closed
+ * test_stripe_ops.c - operations of older eras: which ones they are, what waits for them, and which connections are closed
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,8 +5,8 @@
  *
  * Operation: The steps of a cut are durable one by one: the link in pending/, the layout with the next epoch (FILE_CUT_SIZE),
  *            the size, the layout again (FILE_CUT_FENCE). A caller that finds FILE_CUT_SIZE completes the size first
- *            (volume_layout_complete()), so a half of a cut is not seen. Then the thread of pending work fences the objects. While
- *            servers are away, the layout remembers the earlier cuts that they may lack (file_layout.h).
+ *            (volume_layout_complete()), so a half of a cut is not seen. Then the thread of pending work fences the
+ *            objects. While servers are away, the layout remembers the earlier cuts that they may lack (file_layout.h).
  * Memory:    The stack.
  * Threads:   Workers. They wait for the thread of pending work.
  * Errors:    -errno.
