@@ -148,20 +148,6 @@ static struct appender {
 	uint64_t off;
 } appenders[APPENDERS];
 
-static int start(void **state)
-{
-	(void)state;
-	volume_rig_start(false, "stripe=64K");
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	volume_rig_stop();
-	return 0;
-}
-
 static void wait_for(sem_t *s)
 {
 	while (sem_wait(s))
@@ -338,5 +324,5 @@ int main(void)
 
 	atomic_store(&volume_watch.replied, stat_replied);
 	(void)alarm(120); /* a client that waits for a manager may wait for ever */
-	return cmocka_run_group_tests(tests, start, stop);
+	return cmocka_run_group_tests(tests, volume_rig_setup, volume_rig_teardown);
 }

@@ -69,20 +69,6 @@ bool_t __wrap_xdr_STRIPEWRITEargs(XDR *xdrs, STRIPEWRITEargs *a)
 
 /* ---- helpers -------------------------------------------------------------------------------- */
 
-static int start(void **state)
-{
-	(void)state;
-	volume_rig_start(false, "stripe=64K");
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	volume_rig_stop();
-	return 0;
-}
-
 static void append(struct leat_file *file, const void *bytes, size_t n)
 {
 	ssize_t rc = leat_write(file, bytes, n);
@@ -380,5 +366,5 @@ int main(void)
 	(void)alarm(120); /* a client that waits for a manager may wait for ever */
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(1 + i % 251);
-	return cmocka_run_group_tests(tests, start, stop);
+	return cmocka_run_group_tests(tests, volume_rig_setup, volume_rig_teardown);
 }

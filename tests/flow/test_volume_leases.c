@@ -70,20 +70,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int start(void **state)
-{
-	(void)state;
-	volume_rig_start(false, "stripe=64K");
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	volume_rig_stop();
-	return 0;
-}
-
 static struct leat_file *open_file(struct leat *from, const char *name, int flags)
 {
 	struct leat_file *f;
@@ -566,5 +552,5 @@ int main(void)
 	(void)alarm(120); /* a client that waits for a manager may wait for ever */
 	for (size_t i = 0; i < BYTES; i++)
 		data[i] = (uint8_t)(1 + i % 251);
-	return cmocka_run_group_tests(tests, start, stop);
+	return cmocka_run_group_tests(tests, volume_rig_setup, volume_rig_teardown);
 }

@@ -304,3 +304,17 @@ uint64_t volume_rig_objects(unsigned i, unsigned *ret_n)
 		*ret_n = n;
 	return bytes;
 }
+
+int volume_rig_setup(void **state)
+{
+	(void)state;
+	volume_rig_start(false, "stripe=64K");
+	return 0;
+}
+
+int volume_rig_teardown(void **state)
+{
+	(void)state;
+	volume_rig_stop();
+	return 0;
+}

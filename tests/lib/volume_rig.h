@@ -48,6 +48,10 @@ void volume_rig_start_server(unsigned i);
 void volume_rig_end_manager(void);
 void volume_rig_start_manager(void);
 
+/** volume_rig_setup, volume_rig_teardown - for groups of tests: volume_rig_start(false, "stripe=64K"), and volume_rig_stop() */
+int volume_rig_setup(void **state);
+int volume_rig_teardown(void **state);
+
 /** volume_rig_new_map - gives the manager a newer map, with the present addresses of the stripe servers */
 void volume_rig_new_map(void);
 
