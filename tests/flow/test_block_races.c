@@ -525,6 +525,10 @@ static void sync_beside_failed_sync(void **state)
 	bool early;
 
 	(void)state;
+	if (getenv("LEAT_TEST_CHAOS")) {
+		print_message("a reactor stands still, and a connection that comes again may be its own: skipped\n");
+		skip();
+	}
 	start("vol=a,share=shared");
 	block_connect(&a, 1, 0);
 	block_connect(&b, 2, 0);
