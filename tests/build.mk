@@ -60,6 +60,7 @@ LDFLAGS_test_clnt_lookup := -Wl,--wrap=getaddrinfo,--wrap=pthread_create,--wrap=
 LDFLAGS_test_srv_probe := -Wl,--wrap=rr_ep_post,--wrap=rr_ep_disconnect,--wrap=rr_srv_credit_tick
 LDFLAGS_test_svc_mem := -Wl,--wrap=malloc,--wrap=calloc
 LDFLAGS_test_svc_bytes := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+LDFLAGS_test_svc_bytes_bad := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_prog := -Wl,--wrap=rpcrdma_req_reply_error
 LDFLAGS_test_prog_nomem := -Wl,$(NOMEM)
 LDFLAGS_test_tirpc_svc_nomem := -Wl,$(NOMEM)
@@ -69,15 +70,20 @@ LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=
 LDFLAGS_test_powercut_loss := $(LDFLAGS_test_powercut)
 LDFLAGS_test_local_close := -Wl,--wrap=close,--wrap=bind
 LDFLAGS_test_local_memfd := -Wl,--wrap=rr_local_sock_send
-LDFLAGS_test_local_mem := -Wl,--wrap=process_vm_writev
+LDFLAGS_test_local_sandbox := -Wl,--wrap=process_vm_writev
 LDFLAGS_test_req_bytes := -Wl,--wrap=rpcrdma_listen
 LDFLAGS_test_tirpc_bind := -Wl,--wrap=rpcrdma_listen,--wrap=rpcrdma_listener_addr
 LDFLAGS_test_pool := -Wl,--wrap=mmap,--wrap=madvise
+LDFLAGS_test_pool_long := -Wl,--wrap=mmap
 LDFLAGS_test_window := -Wl,--wrap=rr_ep_post
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_man_options := $(O)/libtools.a
 LDFLAGS_test_volume_start := -Wl,--wrap=fstatvfs
-LDFLAGS_test_volume_fsck := -Wl,-u,cmd_volume,--wrap=leat_volume_object_stat,--wrap=leat_volume_layout,--wrap=getxattr $(O)/libtools.a
+VOLUME_WATCH := --wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat
+FSCK_PARTS := -Wl,-u,cmd_volume,$(VOLUME_WATCH),--wrap=leat_volume_layout,--wrap=getxattr $(O)/libtools.a
+LDFLAGS_test_volume_fsck := $(FSCK_PARTS)
+LDFLAGS_test_volume_orphans := $(FSCK_PARTS)
+LDFLAGS_test_volume_resign := $(FSCK_PARTS)
 LDFLAGS_test_mem_kind := -Wl,--wrap=ibv_reg_dmabuf_mr
 LDFLAGS_test_verbs_addr := -Wl,--wrap=rdma_bind_addr
 LDFLAGS_test_verbs_events := -Wl,--wrap=rdma_get_cm_event,--wrap=rdma_ack_cm_event,--wrap=rdma_destroy_id,--wrap=ibv_modify_qp,--wrap=ibv_destroy_qp,--wrap=ibv_destroy_cq,--wrap=ibv_create_comp_channel,--wrap=ibv_destroy_comp_channel
@@ -104,23 +110,28 @@ LDFLAGS_test_server_status := -Wl,--wrap=mkdirat,--wrap=fsync,--wrap=statx
 LDFLAGS_test_server_atime := -Wl,--wrap=pread,--wrap=fs_limits_find
 LDFLAGS_test_server_files := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=close,--wrap=nfs3_getattr,--wrap=nfs3_io_read_begin
 LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=stat,--wrap=fstatfs,--wrap=name_to_handle_at,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=openat,--wrap=close,--wrap=mmap,--wrap=nfs3_lookup
-LDFLAGS_test_leat_stripes_lost := -Wl,--wrap=file_layout_decode,--wrap=fsync,--wrap=stripe_now,--wrap=pwritev2,--wrap=fs_limits_find
+LOST_STRIPES := --wrap=file_layout_decode,--wrap=stripe_now,--wrap=pwritev2,--wrap=fs_limits_find
+LDFLAGS_test_leat_stripes_lost := -Wl,$(LOST_STRIPES),--wrap=fsync
+LDFLAGS_test_leat_stripes_refused := -Wl,$(LOST_STRIPES)
 LDFLAGS_test_leat_stripes_lies := -Wl,--wrap=xdr_VOLLAYOUTres,--wrap=xdr_VOLMAPres,--wrap=xdr_VOLREPORTres,--wrap=xdr_VOLRESERVEres,--wrap=xdr_STRIPEREADres,--wrap=xdr_STRIPECHANGEres
 LDFLAGS_test_stripe_withheld := -Wl,$(HELD_WRITES),--wrap=stripe_lane_enter
-LDFLAGS_test_stripe_server := -Wl,--wrap=pwritev2,--wrap=fs_limits_find,--wrap=fsync,--wrap=fdatasync,--wrap=stripe_now
+HELD_STRIPES := $(HELD_WRITES),--wrap=fsync,--wrap=fdatasync,--wrap=stripe_now
+LDFLAGS_test_stripe_server := -Wl,$(HELD_STRIPES)
+LDFLAGS_test_stripe_epochs := -Wl,$(HELD_STRIPES)
+LDFLAGS_test_stripe_order := -Wl,$(HELD_STRIPES)
 LDFLAGS_test_stripe_crash := -Wl,--wrap=fsetxattr,--wrap=linkat,--wrap=fsync,--wrap=ftruncate,--wrap=mkdirat,--wrap=openat,--wrap=renameat
 LDFLAGS_test_stripe_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nfs_nomem := -Wl,$(NOMEM_SERVER)
 LDFLAGS_test_volume_nomem := -Wl,$(NOMEM),--wrap=server_start,--wrap=server_reload
 LDFLAGS_test_volume_reach_nomem := -Wl,$(NOMEM),--wrap=leat_session_create
-LDFLAGS_test_volume_nfs := -Wl,--wrap=pwritev2,--wrap=ftruncate,--wrap=fsync,--wrap=fdatasync,--wrap=fs_limits_find,--wrap=volume_wrote,--wrap=volume_layout_for_manager,--wrap=reactor_stop
+LDFLAGS_test_volume_nfs := -Wl,--wrap=pwritev2,--wrap=ftruncate,--wrap=fsync,--wrap=fdatasync,--wrap=fs_limits_find,--wrap=volume_wrote
+LDFLAGS_test_volume_self := -Wl,--wrap=volume_layout_for_manager,--wrap=reactor_stop
 MANAGER_WRAPS := --wrap=fsync,--wrap=setxattr,--wrap=ftruncate,--wrap=fs_limits_find,--wrap=name_to_handle_at
 LDFLAGS_test_volume_manager := -Wl,$(MANAGER_WRAPS)
 LDFLAGS_test_volume_reports := -Wl,$(MANAGER_WRAPS)
 LDFLAGS_test_volume_defaults := -Wl,$(MANAGER_WRAPS)
 LDFLAGS_test_volume_cuts := -Wl,--wrap=vfs_lookup,--wrap=leat_volume_object_fence,--wrap=volume_pending_run
 LDFLAGS_test_volume_reach := -Wl,--wrap=xdr_STRIPEINFOres
-VOLUME_WATCH := --wrap=xdr_VOLREPORTargs,--wrap=leat_volume_object_stat
 LDFLAGS_test_volume_leases := -Wl,$(VOLUME_WATCH)
 LDFLAGS_test_lease_table := -Wl,$(NOMEM)
 LDFLAGS_test_volume_appends := -Wl,$(VOLUME_WATCH)
@@ -139,7 +150,7 @@ $(O)/libhelp.a: $(HELP_SRCS:%.c=$(O)/%.o)
 $(TEST_PROGS): %: %.o $(O)/libhelp.a $(HOUSE)
 	$(call say,LD,$@)$(LINK) $< $(LDFLAGS_$(notdir $*)) $(LDFLAGS_flow) $(O)/libhelp.a $(HOUSE) $(HOUSE_LIBS) -o $@
 
-$(O)/tests/unit/test_man_options $(O)/tests/flow/test_volume_crash $(O)/tests/flow/test_volume_fsck: $(O)/libtools.a
+$(O)/tests/unit/test_man_options $(addprefix $(O)/tests/flow/test_volume_,crash fsck orphans resign): $(O)/libtools.a
 
 # ---- the random tester: of flow tests and of tests/interop/long ------------------------------------
 

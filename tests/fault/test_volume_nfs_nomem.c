@@ -91,17 +91,9 @@ int main(void)
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7);
 	volume_rig_start(false, "stripe=64K");
-	peer.cred.uid = geteuid();
-	peer.cred.gid = getegid();
-	peer.tcp = peer.local = *server_listener(volume_rig.manager, 0);
-	assert_int_equal(rpcrdma_domain_create(NULL, &peer.domain), 0);
-	assert_int_equal(rpcrdma_engine_create(peer.domain, NULL, &peer.engine), 0);
-	nfs_peer_connect(&peer, peer.tcp.transport, 0);
-	assert_int_equal(nfs_peer_mount(&peer, "/v", &peer.root), MNT3_OK);
+	nfs_peer_join(&peer, server_listener(volume_rig.manager, 0), "/v");
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	nfs_peer_disconnect(&peer);
-	rpcrdma_engine_destroy(peer.engine);
-	rpcrdma_domain_destroy(peer.domain);
+	nfs_peer_leave(&peer);
 	volume_rig_stop();
 	return failed;
 }

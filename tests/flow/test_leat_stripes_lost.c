@@ -1,117 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_leat_stripes_lost.c - stripe servers that restart, are away, refuse handles, or execute a write late
+ * test_leat_stripes_lost.c - stripe servers that restart, are away, or execute a write late
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/util.h"
-#include "file_layout.h"
-#include "fs_limits.h"
 #include "inside.h"
-#include "leat_flow.h"
-#include "leat_volume.h"
-#include "rpcrdma.h"
-#include "volume_rig.h"
-
-LOG_DEFINE("test");
-
-#define UNIT 65536u
-#define UNITS 8u
-#define BYTES (UNITS * UNIT)
-
-static uint8_t data[BYTES], to[BYTES];
-static struct leat *m, *hasty; /* hasty: for calls that get no reply in time; others may take their time */
-
-/* ---- the manager: layouts of a later epoch ---- */
-
-static atomic_uint raised;          /* is added to the epoch of each layout */
-static atomic_bool climbs;          /* and grows each time, up to 2 */
-static atomic_uint rises;           /* or once, when this number of layouts has been decoded; 0: never */
-static struct file_layout made;     /* of the last make_file() */
-static atomic_uint layouts;
-
-int __real_file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode,
-			      const uint8_t *bytes, size_t n, struct file_layout *ret);
-int __wrap_file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode,
-			      const uint8_t *bytes, size_t n, struct file_layout *ret);
-
-int __wrap_file_layout_decode(const struct stripe_keys *keys, uint64_t volume, const struct inode_id *inode,
-			      const uint8_t *bytes, size_t n, struct file_layout *ret)
-{
-	int err = __real_file_layout_decode(keys, volume, inode, bytes, n, ret);
-
-	if (err)
-		return err;
-	if (atomic_load(&climbs) && atomic_load(&raised) < 2)
-		atomic_fetch_add(&raised, 1);
-	if (atomic_load(&rises) && atomic_fetch_sub(&rises, 1) == 1)
-		atomic_fetch_add(&raised, 1);
-	ret->epoch += atomic_load(&raised);
-	atomic_fetch_add(&layouts, 1);
-	return 0;
-}
-
-/* ---- the stripe servers: their clock, and writes that wait ---- */
-
-static atomic_uint ahead; /* looks at the clock that find it an hour ahead */
-
-uint64_t __real_stripe_now(void);
-uint64_t __wrap_stripe_now(void);
-
-uint64_t __wrap_stripe_now(void)
-{
-	unsigned n = atomic_load(&ahead);
-
-	while (n && !atomic_compare_exchange_weak(&ahead, &n, n - 1))
-		;
-	return __real_stripe_now() + (n ? 3600 : 0);
-}
-
-static atomic_bool hold; /* the next write */
-static sem_t held, let_go;
-
-ssize_t __real_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
-ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
-
-ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
-{
-	if (atomic_exchange(&hold, false)) {
-		(void)sem_post(&held);
-		while (sem_wait(&let_go))
-			;
-	}
-	return __real_pwritev2(fd, iov, n, off, flags);
-}
-
-/* Reactors write to memory themselves: a write that waits would keep all connections of one waiting. */
-void __real_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
-void __wrap_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
-
-void __wrap_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
-{
-	__real_fs_limits_find(dir_fd, may_write, ret);
-	ret->in_memory = false;
-}
+#include "test_leat_stripes_lost.h"
 
 /* ---- the stripe servers: a COMMIT that waits for the last report ---- */
 
@@ -150,72 +50,6 @@ int __wrap_fsync(int fd)
 		atomic_store(&has_come, !has_marker());
 	}
 	return __real_fsync(fd);
-}
-
-/* ---- files ---- */
-
-static struct leat_file *open_file(struct leat *at, const char *name, int flags)
-{
-	struct leat_file *f;
-
-	if (leat_open(at, name, flags, 0644, &f))
-		fail_msg("%s", leat_error(at));
-	return f;
-}
-
-/* The manager reads layouts of other files, too, when their leases lapse. */
-static void note_layout(const char *name)
-{
-	struct leat_volume_layout *l;
-	struct leat_volume_map *map;
-
-	assert_int_equal(leat_volume_map(m, &map), 0);
-	assert_int_equal(leat_volume_layout(m, name, &l), 0);
-	assert_int_equal(l->nstripes, VOLUME_RIG_SERVERS);
-	made.volume = map->volume;
-	memcpy(made.object, l->object, sizeof(made.object));
-	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
-		made.servers[i] = l->stripes[i]->server;
-	leat_volume_layout_free(l);
-	leat_volume_map_free(map);
-}
-
-/* A file with data in all stripes, stable. */
-static struct leat_file *make_file(const char *name)
-{
-	struct leat_file *f = open_file(m, name, O_RDWR | O_CREAT);
-
-	assert_int_equal(leat_pwrite(f, data, BYTES, 0), BYTES);
-	assert_int_equal(leat_fsync(f), 0);
-	note_layout(name);
-	return f;
-}
-
-/* The server of a unit, and a unit of a server. */
-static unsigned server_of(unsigned unit)
-{
-	return made.servers[unit % VOLUME_RIG_SERVERS] - 1;
-}
-
-
-static int write_unit(struct leat_file *f, unsigned unit)
-{
-	return (int)leat_pwrite(f, data + unit * UNIT, UNIT, (uint64_t)unit * UNIT);
-}
-
-static int read_unit(struct leat_file *f, unsigned unit)
-{
-	int n = (int)leat_pread(f, to, UNIT, (uint64_t)unit * UNIT);
-
-	if (n == UNIT)
-		assert_memory_equal(to, data + unit * UNIT, UNIT);
-	return n;
-}
-
-static void expect_error(struct leat *at, const char *part)
-{
-	if (!strstr(leat_error(at), part))
-		fail_msg("%s: not in: %s", part, leat_error(at));
 }
 
 /* ---- restarts ---- */
@@ -319,17 +153,6 @@ static void away_at_fsync(void **state)
 	expect_error(hasty, "lost data"); /* it has restarted */
 	assert_int_equal(leat_close(h), -EIO);
 	assert_int_equal(leat_close(f), 0);
-}
-
-static void note_result(void *to_result, int64_t result)
-{
-	*(int64_t *)to_result = result;
-}
-
-static void wait_result(struct leat *at, const int64_t *result)
-{
-	while (*result == INT64_MIN)
-		(void)leat_poll(leat_session(at), 10);
 }
 
 /* A server that does not reply holds its share of the budget, and no more. What waits for that can be cancelled. */
@@ -529,230 +352,19 @@ static void late_write(void **state)
 	assert_int_equal(leat_close(f), 0);
 }
 
-/* ---- handles that a server refuses ---- */
-
-static const struct stripe_keys keys = { .v = { { UINT64_C(0x0011223344556677), UINT64_C(0x8899aabbccddeeff) } }, .n = 1 };
-
-/* Raises the epoch of one stripe, as a manager does. */
-static void fence(unsigned stripe, uint64_t epoch)
-{
-	struct rpcrdma_clnt_attr attr = { .cred.machine = "manager" };
-	struct stripe_command c = { .volume = made.volume, .server = made.servers[stripe], .term = 1,
-				    .expiry = (uint64_t)time(NULL) + 60, .number = epoch };
-	STRIPEFENCEargs args = { .name.stripe = stripe, .epoch = epoch };
-	STRIPESTATres res = { 0 };
-	struct rpcrdma_call call = { .prog = LEAT_STRIPES, .vers = LEAT_STRIPES_V1, .proc = STRIPEPROC_FENCE,
-				     .encode = (xdrproc_t)xdr_STRIPEFENCEargs, .args = &args,
-				     .decode = (xdrproc_t)xdr_STRIPESTATres, .res = &res, .reply_max = 128 };
-	struct stripe_order order = { .proc = STRIPEPROC_FENCE, .name.stripe = stripe, .value = epoch };
-	struct rpcrdma_domain *domain;
-	struct rpcrdma_engine *engine;
-	struct rpcrdma_clnt *clnt;
-
-	memcpy(args.name.object, made.object, sizeof(made.object));
-	memcpy(order.name.object, made.object, sizeof(made.object));
-	stripe_command_make(&keys, &c, &order, args.command);
-	assert_int_equal(rpcrdma_addr_parse(volume_rig.server_url[c.server - 1], &attr.addr), 0);
-	assert_int_equal(rpcrdma_domain_create(NULL, &domain), 0);
-	assert_int_equal(rpcrdma_engine_create(domain, NULL, &engine), 0);
-	assert_int_equal(rpcrdma_clnt_open(engine, &attr, &clnt), 0);
-	assert_int_equal(rpcrdma_clnt_call_wait(clnt, &call), 0);
-	assert_int_equal(res.status, STRIPE_OK);
-	rpcrdma_clnt_destroy(clnt);
-	rpcrdma_engine_destroy(engine);
-	rpcrdma_domain_destroy(domain);
-}
-
-static void expired(void **state)
-{
-	struct leat_file *f = make_file("expired");
-	unsigned before;
-
-	(void)state;
-	assert_int_equal(read_unit(f, 1), UNIT);
-	before = atomic_load(&layouts);
-	atomic_store(&ahead, 1);
-	assert_int_equal(read_unit(f, 1), UNIT);
-	assert_int_equal(atomic_load(&layouts), before + 1);
-	atomic_store(&ahead, 1);
-	assert_int_equal(write_unit(f, 1), UNIT);
-	assert_int_equal(atomic_load(&layouts), before + 2);
-	atomic_store(&ahead, 1);
-	assert_int_equal(leat_fsync(f), 0);
-	assert_int_equal(atomic_load(&layouts), before + 4); /* and for the report */
-	atomic_store(&ahead, 2); /* once more is no help */
-	assert_int_equal(read_unit(f, 1), -ESTALE);
-	expect_error(m, "STRIPE_ERR_EXPIRED");
-	atomic_store(&ahead, 0);
-	assert_int_equal(leat_close(f), 0);
-}
-
-static void fenced(void **state)
-{
-	struct leat_file *f = make_file("fenced"), *h = open_file(hasty, "fenced", O_RDONLY);
-	int64_t result = INT64_MIN;
-	uint64_t before;
-
-	(void)state;
-	assert_int_equal(read_unit(f, 0), UNIT);
-	fence(0, 2);
-	assert_int_equal(read_unit(f, 0), -ESTALE); /* the layout is still the old one */
-	expect_error(m, "STRIPE_ERR_FENCED");
-	assert_int_equal(write_unit(f, 0), -ESTALE);
-	assert_int_equal(read_unit(f, 1), UNIT);
-	atomic_store(&raised, 1);
-	assert_int_equal(read_unit(f, 0), UNIT);
-	assert_int_equal(write_unit(f, 0), UNIT);
-	/* stripe 1 is not ready for the new epoch: its calls wait for the manager */
-	do /* on a slow machine there is no reply at all in so short a time */
-		assert_int_equal(read_unit(h, 1), -EIO);
-	while (strstr(leat_error(hasty), "no reply in time"));
-	expect_error(hasty, "STRIPE_ERR_NOTREADY");
-	before = leat_flow_stat(m, "jukebox_retries");
-	assert_int_equal(leat_aio_pread(f, to, UNIT, UNIT, (struct leat_cb){ .fn = note_result, .user_data = &result }), 0);
-	while (leat_flow_stat(m, "jukebox_retries") == before && result == INT64_MIN)
-		(void)leat_poll(leat_session(m), 10);
-	assert_int_equal(result, INT64_MIN);
-	for (unsigned i = 1; i < VOLUME_RIG_SERVERS; i++)
-		fence(i, 2);
-	wait_result(m, &result);
-	assert_int_equal(result, UNIT);
-	assert_int_equal(leat_pread(f, to, BYTES, 0), BYTES);
-	assert_memory_equal(to, data, BYTES);
-	assert_int_equal(leat_close(h), 0);
-	assert_int_equal(leat_close(f), 0);
-	atomic_store(&raised, 0);
-}
-
-/* Other clients cut the file again and again: each new layout is old already when it is used. */
-static void fenced_again(void **state)
-{
-	struct leat_file *f = make_file("again"), *sync;
-
-	(void)state;
-	assert_int_equal(write_unit(f, 0), UNIT);
-	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
-		fence(i, 3);
-	atomic_store(&climbs, true);
-	assert_int_equal(leat_fsync(f), 0);
-	assert_int_equal(atomic_load(&raised), 2);
-	assert_int_equal(leat_close(f), 0);
-
-	atomic_store(&raised, 0);
-	f = open_file(m, "again", O_RDWR); /* begins with an old layout again */
-	assert_int_equal(read_unit(f, 0), UNIT);
-	assert_int_equal(write_unit(f, 0), UNIT);
-	assert_int_equal(leat_close(f), 0);
-
-	atomic_store(&climbs, false);
-	atomic_store(&raised, 0);
-	sync = open_file(m, "again-sync", O_RDWR | O_CREAT | O_DSYNC);
-	assert_int_equal(write_unit(sync, 0), UNIT);
-	atomic_store(&climbs, true);
-	assert_int_equal(write_unit(sync, 0), UNIT); /* the file was cut before the report */
-	assert_int_equal(atomic_load(&raised), 2);
-	assert_int_equal(leat_close(sync), 0);
-	atomic_store(&climbs, false);
-	atomic_store(&raised, 0);
-}
-
-/* A reader has learnt of a cut while a writer still has older handles: its report is refused, and then that of the next epoch. */
-static void report_of_older_handles(void **state)
-{
-	struct leat_file *f = make_file("older"), *sync = open_file(m, "older", O_RDWR | O_DSYNC);
-	int64_t result = INT64_MIN;
-
-	(void)state;
-	assert_int_equal(write_unit(f, 2), UNIT); /* to report */
-	atomic_store(&hold, true);
-	assert_int_equal(leat_aio_pwrite(sync, data, UNIT, 0, (struct leat_cb){ .fn = note_result, .user_data = &result }), 0);
-	while (sem_trywait(&held))
-		(void)leat_poll(leat_session(m), 1);
-	atomic_store(&raised, 1);
-	fence(1, 2);
-	assert_int_equal(read_unit(f, 1), UNIT);
-	atomic_store(&rises, 3); /* report, layout, report */
-	(void)sem_post(&let_go);
-	wait_result(m, &result);
-	assert_int_equal(result, UNIT);
-	atomic_store(&rises, 0);
-	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++) /* close waits for servers that are not at its epoch */
-		fence(i, 1 + atomic_load(&raised));
-	(void)leat_close(sync);
-	(void)leat_close(f);
-	atomic_store(&raised, 0);
-}
-
-/* A reader learns of a cut, so the handles to write are not good any more. Then a server gets another address: fsync asks
- * for a layout, which names the newer map, and sends the COMMIT to that address. */
-static void moves_before_fsync(void **state)
-{
-	struct leat_file *f = make_file("moves");
-	unsigned moved = server_of(1);
-
-	(void)state;
-	assert_int_equal(write_unit(f, 1), UNIT);
-	atomic_store(&raised, 1);
-	for (unsigned i = 0; i < VOLUME_RIG_SERVERS; i++)
-		fence(i, 2);
-	assert_int_equal(read_unit(f, 0), UNIT);
-	volume_rig_end_server(moved);
-	volume_rig.server_url[moved][0] = '\0';
-	volume_rig_start_server(moved);
-	volume_rig_new_map();
-	assert_int_equal(leat_fsync(f), -EIO);
-	expect_error(m, "lost data"); /* it has restarted */
-	assert_int_equal(leat_close(f), -EIO);
-	atomic_store(&raised, 0);
-}
-
-static int setup_on(bool tcp)
-{
-	assert_int_equal(sem_init(&held, 0, 0), 0);
-	assert_int_equal(sem_init(&let_go, 0, 0), 0);
-	leat_flow_fill(data, sizeof(data), 1);
-	volume_rig_start(tcp, "stripe=64K");
-	m = volume_rig_mount(NULL);
-	hasty = volume_rig_mount("stripe_timeo=20ms");
-	return 0;
-}
-
-static int setup_local(void **state)
-{
-	(void)state;
-	return setup_on(false);
-}
-
-static int setup_tcp(void **state)
-{
-	(void)state;
-	return setup_on(true);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	leat_umount(hasty);
-	leat_umount(m);
-	volume_rig_stop();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(restart_loses), cmocka_unit_test(other_servers_do_not), cmocka_unit_test(report_beside_commit),
 		cmocka_unit_test(away),
 		cmocka_unit_test(away_at_fsync), cmocka_unit_test(away_from_the_first), cmocka_unit_test(late_write),
-		cmocka_unit_test(expired),	 cmocka_unit_test(fenced),		    cmocka_unit_test(fenced_again),
-		cmocka_unit_test(report_of_older_handles), cmocka_unit_test(moves_before_fsync),
 		cmocka_unit_test(umount_while_away),
 		cmocka_unit_test(fsync_is_cancelled), cmocka_unit_test(sockets_of_others),
 		cmocka_unit_test(slow_alone),
 		cmocka_unit_test(queue_ends_at_once),
 	};
 	const struct CMUnitTest tcp_tests[] = {
-		cmocka_unit_test(restart_loses), cmocka_unit_test(away), cmocka_unit_test(away_at_fsync), cmocka_unit_test(fenced),
+		cmocka_unit_test(restart_loses), cmocka_unit_test(away), cmocka_unit_test(away_at_fsync),
 		cmocka_unit_test(umount_while_away),
 	};
 	int failed = cmocka_run_group_tests_name("local", tests, setup_local, teardown);

@@ -9,7 +9,7 @@ set -u
 
 # test_server_twins counts writes to the disk, and so wants them whole
 but='test_leat_block test_leat_block_lanes test_leat_block_life test_leat_block_replies' # against a peer of their own
-suite='test_block_server test_block_sync test_leat_* test_server_callers test_server_nfs test_server_once test_server_repeat test_server_reload test_stripe_server'
+suite='test_block_server test_block_sync test_leat_* test_server_callers test_server_nfs test_server_once test_server_repeat test_server_reload test_stripe_epochs test_stripe_order test_stripe_server'
 variant LEAT_TEST_OVERLAP=streams
 variant LEAT_TEST_OVERLAP=ordered
 variant LEAT_TEST_OVERLAP=streams LEAT_TEST_CHAOS=31

@@ -172,23 +172,8 @@ static int act_nfs(struct leat *on)
 
 static void connect_nfs(void)
 {
-	peer.cred.uid = geteuid();
-	peer.cred.gid = getegid();
-	strcpy(peer.cred.machine, "peer");
-	peer.tcp = *server_listener(volume_rig.manager, 0);
-	assert_int_equal(rpcrdma_domain_create(NULL, &peer.domain), 0);
-	assert_int_equal(rpcrdma_engine_create(peer.domain, NULL, &peer.engine), 0);
-	nfs_peer_connect(&peer, RPCRDMA_TCP, 0);
-	assert_int_equal(nfs_peer_mount(&peer, "/v", &peer.root), MNT3_OK);
+	nfs_peer_join(&peer, server_listener(volume_rig.manager, 0), "/v");
 	assert_int_equal(nfs_peer_lookup(&peer, &peer.root, "f", &nfs_file), NFS3_OK);
-}
-
-static void disconnect_nfs(void)
-{
-	nfs_peer_disconnect(&peer);
-	rpcrdma_engine_destroy(peer.engine);
-	rpcrdma_domain_destroy(peer.domain);
-	memset(&peer, 0, sizeof(peer));
 }
 
 static int act_cut(struct leat *on)
@@ -481,7 +466,7 @@ static void check_party(const struct scene *s, unsigned first, unsigned last)
 			volume_rig_end_server(a.away);
 		more = stop_at(&a);
 		if (s->act == act_nfs)
-			disconnect_nfs();
+			nfs_peer_leave(&peer);
 		m = volume_rig_mount(NULL);
 		check_volume();
 		bytes = read_file(m, "f");

@@ -300,22 +300,9 @@ static void late_write_and_newer(void **state)
 
 static void connect_nfs(struct nfs_peer *p)
 {
-	memset(p, 0, sizeof(*p));
-	p->cred.uid = geteuid();
-	p->cred.gid = getegid();
-	strcpy(p->cred.machine, "peer");
-	p->tcp = (struct rpcrdma_addr){ .transport = RPCRDMA_TCP, .host = "127.0.0.1", .port = servers.ports[SERVERS] };
-	assert_int_equal(rpcrdma_domain_create(NULL, &p->domain), 0);
-	assert_int_equal(rpcrdma_engine_create(p->domain, NULL, &p->engine), 0);
-	nfs_peer_connect(p, RPCRDMA_TCP, 0);
-	assert_int_equal(nfs_peer_mount(p, "/v", &p->root), MNT3_OK);
-}
+	const struct rpcrdma_addr at = { .transport = RPCRDMA_TCP, .host = "127.0.0.1", .port = servers.ports[SERVERS] };
 
-static void disconnect_nfs(struct nfs_peer *p)
-{
-	nfs_peer_disconnect(p);
-	rpcrdma_engine_destroy(p->engine);
-	rpcrdma_domain_destroy(p->domain);
+	nfs_peer_join(p, &at, "/v");
 }
 
 static void write_until_ok(struct nfs_peer *p, const struct nfs_fh *fh)
@@ -345,13 +332,13 @@ static void killed_manager(void **state)
 	fail_all(FLEET_HOLD);
 	assert_int_equal(nfs_peer_write(&p, &fh, 0, other, SERVERS * UNIT, FILE_SYNC, NULL), NFS3ERR_IO);
 	assert_true(leatds_queued(&servers) > 0);
-	disconnect_nfs(&p);
+	nfs_peer_leave(&p);
 	assert_int_equal(leatds_fail(&servers, SERVERS, FLEET_KILL), 0);
 	assert_int_equal(leatds_heal(&servers, SERVERS, FLEET_KILL), 0);
 	connect_nfs(&p);
 	write_until_ok(&p, &fh);
 	deliver_held();
-	disconnect_nfs(&p);
+	nfs_peer_leave(&p);
 	check_file("killed", data, BYTES);
 	wait_for_refusals(before + 1);
 }

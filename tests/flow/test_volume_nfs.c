@@ -22,9 +22,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "conf.h"
-#include "inside.h"
 #include "leat_flow.h"
-#include "leat_volume.h"
 #include "nfs_peer.h"
 #include "server.h"
 #include "volume_calls.h"
@@ -35,7 +33,6 @@ LOG_DEFINE("test");
 #define UNIT 65536u
 #define BYTES (20 * UNIT + 12345u)
 #define IO (1u << 20)
-#define SELF_POOL ((size_t)8 << 20)
 
 static uint8_t data[BYTES], to[BYTES + IO];
 static struct nfs_peer peer[2]; /* on different reactors of the manager */
@@ -120,34 +117,6 @@ int __wrap_volume_wrote(const struct volume_file *f, uint64_t epoch, uint64_t en
 	return __real_volume_wrote(f, epoch, end, cr);
 }
 
-/* ---- a layout that comes late, and a stop ---- */
-
-static atomic_bool hold_layout;
-static sem_t stopping;
-
-int __real_volume_layout_for_manager(const struct volume_file *f, bool heals, struct file_layout *ret);
-int __wrap_volume_layout_for_manager(const struct volume_file *f, bool heals, struct file_layout *ret);
-
-int __wrap_volume_layout_for_manager(const struct volume_file *f, bool heals, struct file_layout *ret)
-{
-	if (atomic_exchange(&hold_layout, false)) {
-		(void)sem_post(&held);
-		while (sem_wait(&let_go))
-			;
-	}
-	return __real_volume_layout_for_manager(f, heals, ret);
-}
-
-struct reactor;
-void __real_reactor_stop(struct reactor *r, uint64_t until_ns);
-void __wrap_reactor_stop(struct reactor *r, uint64_t until_ns);
-
-void __wrap_reactor_stop(struct reactor *r, uint64_t until_ns)
-{
-	__real_reactor_stop(r, until_ns);
-	(void)sem_post(&stopping);
-}
-
 /* Reactors write to memory themselves, and do not look there for what is to be synced. */
 void __real_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
 void __wrap_fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
@@ -167,22 +136,7 @@ static void two_reactors(struct conf *conf)
 
 static void connect_peer(struct nfs_peer *p)
 {
-	p->cred.uid = geteuid();
-	p->cred.gid = getegid();
-	strcpy(p->cred.machine, "peer");
-	p->tcp = p->local = *server_listener(volume_rig.manager, 0);
-	assert_int_equal(rpcrdma_domain_create(NULL, &p->domain), 0);
-	assert_int_equal(rpcrdma_engine_create(p->domain, NULL, &p->engine), 0);
-	nfs_peer_connect(p, p->tcp.transport, 0);
-	assert_int_equal(nfs_peer_mount(p, "/v", &p->root), MNT3_OK);
-}
-
-static void disconnect_peer(struct nfs_peer *p)
-{
-	nfs_peer_disconnect(p);
-	rpcrdma_engine_destroy(p->engine);
-	rpcrdma_domain_destroy(p->domain);
-	memset(p, 0, sizeof(*p));
+	nfs_peer_join(p, server_listener(volume_rig.manager, 0), "/v");
 }
 
 #define PATIENT "stripe=64K,stripe_timeo=60s" /* a slow machine is not away */
@@ -223,7 +177,7 @@ static int teardown(void **state)
 	(void)state;
 	leat_umount(m);
 	for (unsigned i = 0; i < ARRAY_SIZE(peer); i++)
-		disconnect_peer(&peer[i]);
+		nfs_peer_leave(&peer[i]);
 	volume_rig_stop();
 	return 0;
 }
@@ -232,7 +186,7 @@ static int teardown(void **state)
 static void restart_manager(void)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(peer); i++)
-		disconnect_peer(&peer[i]);
+		nfs_peer_leave(&peer[i]);
 	leat_umount(m);
 	volume_rig_end_manager();
 	volume_rig_start_manager();
@@ -648,213 +602,6 @@ static void reload(void **state)
 	assert_memory_equal(to, data, BYTES);
 }
 
-/* ---- a manager that is a stripe server, too ------------------------------------------------- */
-
-#define FLOODS 4u  /* connections */
-#define CALLS 24u  /* of each, at once */
-#define PIECE (512u << 10)
-
-struct flood_call {
-	struct rpcrdma_call call;
-	unsigned *left;
-	union {
-		WRITE3args write;
-		READ3args read;
-	} args;
-	union {
-		WRITE3res write;
-		READ3res read;
-	} res;
-	struct iovec iov;
-};
-
-static void flood_done(struct rpcrdma_call *rpc, int err)
-{
-	struct flood_call *c = container_of(rpc, struct flood_call, call);
-
-	assert_int_equal(err, 0);
-	assert_int_equal(c->res.write.status, NFS3_OK); /* results of READ begin with it, too */
-	--*c->left;
-}
-
-static void flood_call(struct nfs_peer *p, struct flood_call *c, const struct nfs_fh *fh, uint64_t off, uint8_t *mem, bool write)
-{
-	c->iov = (struct iovec){ mem, PIECE };
-	c->call = (struct rpcrdma_call){ .prog = NFS_PROGRAM, .vers = NFS_V3, .cred = &p->cred, .args = &c->args, .res = &c->res,
-					 .reply_max = 4096, .deadline_ms = 60000, .done = flood_done };
-	if (write) {
-		c->args.write = (WRITE3args){ .file = nfs_peer_fh(fh), .offset = off, .count = PIECE, .stable = UNSTABLE,
-					      .data = { .length = PIECE, .iov = &c->iov, .iovcnt = 1 } };
-		c->call.proc = NFSPROC3_WRITE;
-		c->call.encode = (xdrproc_t)xdr_WRITE3args;
-		c->call.decode = (xdrproc_t)xdr_WRITE3res;
-	} else {
-		c->args.read = (READ3args){ .file = nfs_peer_fh(fh), .offset = off, .count = PIECE };
-		c->call.proc = NFSPROC3_READ;
-		c->call.encode = (xdrproc_t)xdr_READ3args;
-		c->call.decode = (xdrproc_t)xdr_READ3res;
-		c->call.sink = &c->iov;
-		c->call.sinkcnt = 1;
-	}
-	memset(&c->res, 0, sizeof(c->res));
-	assert_int_equal(rpcrdma_clnt_call(p->clnt, &c->call), 0);
-}
-
-/* Each connection writes its part of the file, or reads it, with all its calls at once. */
-static void flood(struct nfs_peer *p, const struct nfs_fh *fh, uint8_t *mem, bool write)
-{
-	struct flood_call *c = calloc((size_t)FLOODS * CALLS, sizeof(*c));
-	unsigned left[FLOODS];
-
-	assert_non_null(c);
-	for (unsigned k = 0; k < FLOODS; k++) {
-		left[k] = CALLS;
-		for (unsigned i = 0; i < CALLS; i++) {
-			size_t n = (size_t)k * CALLS + i;
-
-			c[n].left = &left[k];
-			flood_call(&p[k], &c[n], fh, n * PIECE, mem + n * PIECE, write);
-		}
-	}
-	for (unsigned k = 0; k < FLOODS; k++)
-		while (left[k])
-			for (unsigned i = 0; i < FLOODS; i++) /* replies of one make room for others */
-				(void)rpcrdma_engine_wait(p[i].engine, 1);
-	free(c);
-}
-
-/* So little memory that the requests of clients would fill it, and a stripe server in it. */
-static void tune_self(struct conf *conf)
-{
-	char text[512], why[256];
-	const char *dir = volume_rig.dir.path;
-
-	conf->reactors = 2;
-	conf->pinned_max = SELF_POOL;
-	(void)snprintf(text, sizeof(text), "v=%.100s/self,key=%.100s/key,id=1%s", dir, dir,
-		       volume_rig.tcp ? ",clients=127.0.0.1,insecure" : "");
-	(void)mkdir(tmp_dir_path(&volume_rig.dir, "self"), 0755); /* it is there when the manager reloads */
-	if (stripes_conf_parse(text, &conf->stripes[conf->nstripes++], why, sizeof(why)))
-		fail_msg("%s: %s", text, why);
-}
-
-static void start_self(bool tcp)
-{
-	volume_rig_tune = tune_self;
-	volume_rig_start(tcp, "stripe=64K,width=1,stripe_timeo=5s");
-	volume_rig_end_server(0);
-	(void)rpcrdma_addr_print(server_listener(volume_rig.manager, 0), volume_rig.server_url[0], sizeof(volume_rig.server_url[0]));
-	volume_rig_new_map();
-}
-
-/* Return: the handle of a file whose only stripe is in the manager; @first: letter of its name, or a later one */
-static struct nfs_fh create_self(struct leat *at, struct nfs_peer *p, char first)
-{
-	struct nfs_fh fh;
-
-	for (char name[] = { first, '\0' };; name[0]++) {
-		struct leat_volume_layout *l;
-		bool here;
-
-		assert_int_equal(nfs_peer_create_file(p, &p->root, name, &fh), NFS3_OK);
-		assert_int_equal(leat_volume_layout(at, name, &l), 0);
-		here = l->nstripes == 1 && l->stripes[0]->server == 1;
-		leat_volume_layout_free(l);
-		if (here)
-			return fh;
-	}
-}
-
-static void try_self(bool tcp)
-{
-	struct nfs_peer p[FLOODS] = { 0 };
-	size_t bytes = (size_t)FLOODS * CALLS * PIECE;
-	uint8_t *mem = malloc(bytes), *back = malloc(bytes);
-	struct nfs_fh fh;
-	struct leat *at;
-
-	assert_true(mem && back);
-	for (size_t i = 0; i < bytes; i++)
-		mem[i] = (uint8_t)(i * 31 + i / 65521);
-	start_self(tcp);
-	for (unsigned k = 0; k < FLOODS; k++)
-		connect_peer(&p[k]);
-	at = volume_rig_mount(NULL);
-	fh = create_self(at, &p[0], 'a');
-	flood(p, &fh, mem, true);
-	assert_int_equal(commit(&p[1], &fh, NULL), NFS3_OK);
-	flood(p, &fh, back, false);
-	assert_memory_equal(mem, back, bytes);
-	assert_true(server_counters(volume_rig.manager, "volume_waits") > 0);
-	leat_umount(at);
-	for (unsigned k = 0; k < FLOODS; k++)
-		disconnect_peer(&p[k]);
-	volume_rig_stop();
-	free(mem);
-	free(back);
-}
-
-static void *write_self(void *arg)
-{
-	struct nfs_fh *fh = arg;
-
-	return (void *)(intptr_t)nfs_peer_write(&peer[0], fh, 0, data, UNIT, FILE_SYNC, NULL);
-}
-
-static void *stop_self(void *arg)
-{
-	(void)arg;
-	volume_rig_end_manager();
-	return NULL;
-}
-
-/* What is in progress when it stops may still call the stripe server in it. */
-static void stops_itself(void **state)
-{
-	pthread_t writes, stops;
-	struct nfs_fh fh;
-	struct leat *at;
-	void *status;
-
-	(void)state;
-	start_self(false);
-	connect_peer(&peer[0]);
-	at = volume_rig_mount(NULL);
-	fh = create_self(at, &peer[0], 'a');
-	(void)write_all(&peer[0], &fh, 0, data, UNIT, UNSTABLE); /* the manager is connected to itself now */
-	fh = create_self(at, &peer[0], 'n');
-	leat_umount(at);
-	atomic_store(&hold_layout, true);
-	assert_int_equal(pthread_create(&writes, NULL, write_self, &fh), 0);
-	while (sem_wait(&held))
-		;
-	while (!sem_trywait(&stopping))
-		;
-	assert_int_equal(pthread_create(&stops, NULL, stop_self, NULL), 0);
-	for (unsigned i = 0; i < 2; i++) /* both reactors know that they stop */
-		while (sem_wait(&stopping))
-			;
-	(void)sem_post(&let_go);
-	assert_int_equal(pthread_join(writes, &status), 0);
-	assert_int_equal((intptr_t)status, NFS3_OK);
-	assert_int_equal(pthread_join(stops, NULL), 0);
-	disconnect_peer(&peer[0]);
-	volume_rig_start_manager();
-	volume_rig_stop();
-}
-
-static void serves_itself(void **state)
-{
-	(void)state;
-	try_self(false);
-}
-
-static void serves_itself_tcp(void **state)
-{
-	(void)state;
-	try_self(true);
-}
-
 #define GROUP                                                                                                   \
 	cmocka_unit_test(reads_what_libleat_wrote), cmocka_unit_test(libleat_reads_what_nfs_wrote),             \
 		cmocka_unit_test(holes_and_ends), cmocka_unit_test(cut_between), cmocka_unit_test(cut_overtakes), \
@@ -866,16 +613,11 @@ int main(void)
 	const struct CMUnitTest local[] = { GROUP, cmocka_unit_test(server_restarts), cmocka_unit_test(manager_restarts) };
 	const struct CMUnitTest away[] = { cmocka_unit_test(server_is_away) };
 	const struct CMUnitTest tcp[] = { GROUP, cmocka_unit_test(server_restarts) };
-
-	const struct CMUnitTest self[] = { cmocka_unit_test(serves_itself), cmocka_unit_test(serves_itself_tcp),
-					   cmocka_unit_test(stops_itself) };
 	int failed;
 
 	sem_init(&held, 0, 0);
 	sem_init(&let_go, 0, 0);
-	sem_init(&stopping, 0, 0);
-	failed = cmocka_run_group_tests_name("self", self, NULL, NULL);
-	failed += cmocka_run_group_tests_name("local", local, setup_local, teardown);
+	failed = cmocka_run_group_tests_name("local", local, setup_local, teardown);
 	failed += cmocka_run_group_tests_name("away", away, setup_hasty, teardown);
 	return failed + cmocka_run_group_tests_name("tcp", tcp, setup_tcp, teardown);
 }

@@ -9,6 +9,7 @@
  * Threads:   Any.
  * Errors:    -
  */
+#include <errno.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
@@ -18,6 +19,7 @@
 
 static atomic_bool hold;
 static atomic_int held;
+static atomic_int failure; /* errno of all writes; 0: they work */
 static sem_t let_go; /* zeroed: as by sem_init() with 0 */
 
 ssize_t __real_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
@@ -33,6 +35,10 @@ ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int f
 		atomic_fetch_add(&held, 1);
 		while (sem_wait(&let_go))
 			;
+	}
+	if (atomic_load(&failure)) {
+		errno = atomic_load(&failure);
+		return -1;
 	}
 	return __real_pwritev2(fd, iov, n, off, flags);
 }
@@ -76,4 +82,9 @@ void held_writes_forget(void)
 {
 	while (sem_trywait(&let_go) == 0)
 		;
+}
+
+void held_writes_fail(int err)
+{
+	atomic_store(&failure, err);
 }

@@ -25,4 +25,7 @@ void held_writes_end(int n);
 /** held_writes_forget - none waits any more: those of held_writes_end() that did not come do not count for the next time */
 void held_writes_forget(void);
 
+/** held_writes_fail - from now on writes fail with @err, an errno; 0: they work again */
+void held_writes_fail(int err);
+
 #endif

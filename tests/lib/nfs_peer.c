@@ -145,6 +145,27 @@ void nfs_peer_disconnect(struct nfs_peer *p)
 	p->clnt = NULL;
 }
 
+void nfs_peer_join(struct nfs_peer *p, const struct rpcrdma_addr *at, const char *path)
+{
+	memset(p, 0, sizeof(*p));
+	p->cred.uid = geteuid();
+	p->cred.gid = getegid();
+	strcpy(p->cred.machine, "peer");
+	p->tcp = p->local = *at;
+	assert_int_equal(rpcrdma_domain_create(NULL, &p->domain), 0);
+	assert_int_equal(rpcrdma_engine_create(p->domain, NULL, &p->engine), 0);
+	nfs_peer_connect(p, at->transport, 0);
+	assert_int_equal(nfs_peer_mount(p, path, &p->root), MNT3_OK);
+}
+
+void nfs_peer_leave(struct nfs_peer *p)
+{
+	nfs_peer_disconnect(p);
+	rpcrdma_engine_destroy(p->engine);
+	rpcrdma_domain_destroy(p->domain);
+	memset(p, 0, sizeof(*p));
+}
+
 void nfs_peer_create(struct nfs_peer *p, enum rpcrdma_transport transport,
 		     const char *const *options)
 {

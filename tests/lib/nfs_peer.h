@@ -84,6 +84,12 @@ int nfs_peer_reload(struct nfs_peer *p, char *why, size_t why_bytes);
 void nfs_peer_connect(struct nfs_peer *p, enum rpcrdma_transport transport, uint32_t inline_bytes);
 void nfs_peer_disconnect(struct nfs_peer *p);
 
+/** nfs_peer_join - a client of a server that is there already, as the user of this process; mounts @path as p->root
+ * nfs_peer_leave - ends it; then @p is as before
+ */
+void nfs_peer_join(struct nfs_peer *p, const struct rpcrdma_addr *at, const char *path);
+void nfs_peer_leave(struct nfs_peer *p);
+
 /** nfs_peer_rpc - one call, to its end; @sink of @sink_bytes for the results' payload, or NULL
  *
  * Return: as struct rpcrdma_call says; 0: @res is filled in, for xdr_free()

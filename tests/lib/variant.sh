@@ -19,7 +19,7 @@ out=${TMPDIR:-/tmp}/variant.$$
 # what it wants (test_srv_wire and the like) choose their thresholds themselves; test_leatd.sh and
 # other scripts run programs that know nothing of these variables.
 suite() {
-	for n in ${suite:-test_block_* test_clnt_plain test_clnt_repair test_leat_* test_server_* test_stripe_server test_tirpc_* test_volume_manager}; do
+	for n in ${suite:-test_block_* test_clnt_plain test_clnt_repair test_leat_* test_server_* test_stripe_epochs test_stripe_order test_stripe_server test_tirpc_* test_volume_manager}; do
 		for f in tests/flow/$n.c; do
 			case " ${but-} " in
 			*" $(basename "$f" .c) "*) ;;

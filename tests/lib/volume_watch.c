@@ -27,10 +27,13 @@ bool_t __wrap_xdr_VOLREPORTargs(XDR *xdrs, VOLREPORTargs *a)
 int __wrap_leat_volume_object_stat(struct leat *to, const struct leat_volume_command *c, struct leat_volume_object *ret,
 				   uint64_t *newest)
 {
+	void (*sent)(void) = atomic_load(&volume_watch.sent), (*replied)(void) = atomic_load(&volume_watch.replied);
 	int failure = atomic_exchange(&volume_watch.failure, 0);
-	int rc = failure ? failure : __real_leat_volume_object_stat(to, c, ret, newest);
-	void (*replied)(void) = atomic_load(&volume_watch.replied);
+	int rc;
 
+	if (sent)
+		sent();
+	rc = failure ? failure : __real_leat_volume_object_stat(to, c, ret, newest);
 	atomic_fetch_add(&volume_watch.stats, 1);
 	if (replied)
 		replied();

@@ -14,7 +14,8 @@ extern struct volume_watch {
 	atomic_bool is_silent; /* no report is sent */
 	atomic_uint stats;     /* commands that asked for the length of an object */
 	atomic_int failure;    /* of the next such command, which is not sent; 0: none */
-	void (*_Atomic replied)(void); /* runs when a reply to one is there; NULL: does not */
+	void (*_Atomic sent)(void);    /* runs before one is sent; NULL: does not */
+	void (*_Atomic replied)(void); /* the same, when a reply is there */
 } volume_watch;
 
 #endif

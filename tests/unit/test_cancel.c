@@ -2,114 +2,11 @@
  * Copyright (c) 2026 The leat authors
  *
  * test_cancel.c - operations that are cancelled: which error they end with, how often, and when
- *
- * The server is mute until the engine runs, and answers one call for each pass. `silent`: it does not answer at all.
  */
-#include "fake_rpc.h"
 #include "io.h"
 #include "leat_admin.h"
-#include "leat_count.h"
 #include "readahead.h"
-
-#define PART 4096
-
-static struct leat *m;
-static unsigned written;                  /* WRITEs that the server has executed */
-static void (*during)(void);              /* runs while the server answers the next call, once */
-
-static int answer(struct rpcrdma_call *call)
-{
-	void (*fn)(void) = during;
-
-	during = NULL;
-	if (fn)
-		fn();
-	switch (call->proc) {
-	case NFSPROC3_READ: {
-		READ3res *r = call->res;
-
-		r->status = NFS3_OK;
-		r->READ3res_u.resok.count = r->READ3res_u.resok.data.length = PART;
-		break;
-	}
-	case NFSPROC3_WRITE: {
-		WRITE3res *r = call->res;
-
-		r->status = NFS3_OK;
-		r->WRITE3res_u.resok.count = PART;
-		r->WRITE3res_u.resok.committed = ((const WRITE3args *)call->args)->stable;
-		written++;
-		break;
-	}
-	case NFSPROC3_LOOKUP: {
-		LOOKUP3res *r = call->res;
-
-		r->status = NFS3_OK;
-		r->LOOKUP3res_u.resok.object.data.data_len = 4;
-		memcpy(r->LOOKUP3res_u.resok.object.data.data_val, "fh__", 4);
-		r->LOOKUP3res_u.resok.obj_attributes.attributes_follow = TRUE;
-		r->LOOKUP3res_u.resok.obj_attributes.post_op_attr_u.attributes.type = NF3DIR;
-		break;
-	}
-	case NFSPROC3_CREATE: {
-		CREATE3res *r = call->res;
-
-		r->status = NFS3_OK;
-		r->CREATE3res_u.resok.obj.handle_follows = TRUE;
-		r->CREATE3res_u.resok.obj.post_op_fh3_u.handle.data.data_len = 4;
-		memcpy(r->CREATE3res_u.resok.obj.post_op_fh3_u.handle.data.data_val, "new_", 4);
-		break;
-	}
-	default:
-		*(nfsstat3 *)call->res = NFS3_OK;
-		break;
-	}
-	return 0;
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	m = fake_mount(1);
-	fake.answer = answer;
-	written = 0;
-	during = NULL;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	fake.silent = false;
-	fake.answer = answer;
-	leat_umount(m);
-	return 0;
-}
-
-static struct leat_cb counted(struct count *c)
-{
-	return (struct leat_cb){ count_fn, c, count_free };
-}
-
-static void run(void)
-{
-	while (leat_poll(leat_session(m), 0) > 0)
-		;
-}
-
-/* Cancels the operation, which was in flight, and checks that its callback runs once, later. */
-static void cancel_one(struct count *c, int64_t result)
-{
-	assert_int_equal(leat_cancel(m, c), 0);
-	assert_int_equal(c->fn, 0);
-	assert_int_equal(leat_cancel(m, c), -ENOENT); /* it ends already */
-	run();
-	assert_int_equal(c->fn, 1);
-	assert_int_equal(c->free, 1);
-	assert_int_equal(c->result, result);
-	assert_int_equal(leat_cancel(m, c), -ENOENT);
-	assert_int_equal(fake.count, 0);
-}
+#include "test_cancel.h"
 
 static void reads(void **state)
 {
@@ -544,178 +441,6 @@ static void interrupted_admin(void **state)
 	assert_int_equal(interrupt_admin(ask_drain), -EINPROGRESS);
 }
 
-/* ---- files ---- */
-
-static void closing(void **state)
-{
-	struct leat_file *f = fake_open(m, O_RDWR);
-	struct count io = { 0 }, c = { 0 };
-	static char buf[PART];
-
-	(void)state;
-	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
-	assert_true(f->has_unstable);
-	/* waits for the read, which is cancelled, too; then its COMMIT is not sent */
-	assert_int_equal(leat_aio_pread(f, buf, PART, 0, counted(&io)), 0);
-	assert_int_equal(leat_aio_close(f, counted(&c)), 0);
-	assert_int_equal(leat_cancel_all(m), 0);
-	run();
-	assert_int_equal(io.result, -ECANCELED);
-	assert_int_equal(c.result, -ECANCELED);
-	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 0);
-	assert_true(list_is_empty(&m->files));
-	/* its COMMIT is in flight */
-	f = fake_open(m, O_RDWR);
-	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
-	c = (struct count){ 0 };
-	assert_int_equal(leat_aio_close(f, counted(&c)), 0);
-	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 1);
-	cancel_one(&c, -ECANCELED);
-	assert_true(list_is_empty(&m->files));
-	/* interrupted before: closed all the same, without a reply */
-	f = fake_open(m, O_RDWR);
-	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
-	leat_interrupt(m);
-	fake.silent = true;
-	assert_int_equal(leat_close(f), -EINTR);
-	fake.silent = false;
-	assert_true(list_is_empty(&m->files));
-	assert_int_equal(leat_null(m), 0);
-}
-
-/* Nothing has been lost: a later fsync commits the data. */
-static void syncing(void **state)
-{
-	struct leat_file *f = fake_open(m, O_RDWR);
-	struct count c = { 0 };
-	static char buf[PART];
-
-	(void)state;
-	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
-	assert_int_equal(leat_aio_fsync(f, counted(&c)), 0);
-	cancel_one(&c, -ECANCELED);
-	assert_int_equal(leat_fsync(f), 0);
-	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 2);
-	assert_int_equal(leat_close(f), 0);
-	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 2);
-}
-
-/* A close that waits for other operations on its file ends, though the server does not reply. */
-static void closing_behind_others(void **state)
-{
-	struct leat_file *f = fake_open(m, O_RDWR), *other = fake_open(m, O_RDWR);
-	struct count io = { 0 }, c = { 0 }, of_other = { 0 };
-	static char buf[PART];
-
-	(void)state;
-	assert_int_equal(leat_aio_pread(f, buf, PART, 0, counted(&io)), 0);
-	assert_int_equal(leat_aio_pread(other, buf, PART, 0, counted(&of_other)), 0);
-	assert_int_equal(leat_aio_close(f, counted(&c)), 0);
-	fake.silent = true;
-	assert_int_equal(leat_cancel(m, &c), 0);
-	run();
-	assert_int_equal(io.result, -ECANCELED);
-	assert_int_equal(c.fn, 1);
-	assert_int_equal(of_other.fn, 0);
-	fake.silent = false;
-	run();
-	assert_int_equal(of_other.result, PART);
-	/* an interrupted close, behind what is read ahead */
-	m->url.readahead_bytes = 4 * PART;
-	assert_int_equal(leat_read(other, buf, PART), PART);
-	assert_int_equal(leat_read(other, buf, PART), PART);
-	fake.silent = true;
-	leat_interrupt(m);
-	assert_int_equal(leat_close(other), 0); /* nothing to commit: it is closed all the same */
-	assert_true(list_is_empty(&m->files));
-}
-
-/* ---- a close behind each kind of operation ---- */
-
-static char bytes[PART];
-static struct leat_acl_entry acl[3] = {
-	{ .tag = LEAT_ACL_USER_OBJ, .perm = 6 }, { .tag = LEAT_ACL_GROUP_OBJ, .perm = 4 }, { .tag = LEAT_ACL_OTHER },
-};
-
-static int start_pread(struct leat_file *f, struct leat_cb cb)
-{
-	return leat_aio_pread(f, bytes, PART, 0, cb);
-}
-
-static int start_pwrite(struct leat_file *f, struct leat_cb cb)
-{
-	return leat_aio_pwrite(f, bytes, PART, 0, cb);
-}
-
-/* as leat_read() starts it */
-static int start_read(struct leat_file *f, struct leat_cb cb)
-{
-	return lt_readahead_read(f, bytes, PART, 0, cb);
-}
-
-static int start_ftruncate(struct leat_file *f, struct leat_cb cb)
-{
-	return leat_aio_ftruncate(f, 1, cb);
-}
-
-static int start_fallocate(struct leat_file *f, struct leat_cb cb)
-{
-	return leat_aio_fallocate(f, 0, 0, PART, cb);
-}
-
-static int start_seek(struct leat_file *f, struct leat_cb cb)
-{
-	return leat_aio_seek_hole(f, 0, cb);
-}
-
-static int start_fstat(struct leat_file *f, struct leat_cb cb)
-{
-	static struct stat st;
-
-	return leat_aio_fstat(f, &st, cb);
-}
-
-static int start_fchmod(struct leat_file *f, struct leat_cb cb)
-{
-	return leat_aio_fchmod(f, 0600, cb);
-}
-
-static int start_facl_get(struct leat_file *f, struct leat_cb cb)
-{
-	return leat_aio_facl_get(f, acl, ARRAY_SIZE(acl), cb);
-}
-
-static int start_facl_set(struct leat_file *f, struct leat_cb cb)
-{
-	return leat_aio_facl_set(f, acl, ARRAY_SIZE(acl), cb);
-}
-
-static void closing_behind_each(void **state)
-{
-	static int (*const kinds[])(struct leat_file *f, struct leat_cb cb) = {
-		start_pread, start_pwrite, start_read, leat_aio_fsync, start_ftruncate, start_fallocate, start_seek,
-		start_fstat, start_fchmod, start_facl_get, start_facl_set,
-	};
-
-	(void)state;
-	m->server->is_leatd = true;
-	m->url.readahead_bytes = 4 * PART;
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		struct leat_file *f = fake_open(m, O_RDWR);
-		struct count op = { 0 }, c = { 0 };
-
-		fake.silent = true;
-		assert_int_equal(kinds[i](f, counted(&op)), 0);
-		assert_int_equal(fake.count, 1);
-		assert_int_equal(leat_aio_close(f, counted(&c)), 0);
-		cancel_one(&c, 0);
-		assert_int_equal(op.fn, 1);
-		assert_true(op.result == -ECANCELED || op.result == -EINPROGRESS);
-		assert_true(list_is_empty(&m->files));
-		fake.silent = false;
-	}
-}
-
 /* With the service thread, the message of an interruption can come before the start of the call that it is for. */
 static void interrupt_overtakes(void **state)
 {
@@ -818,79 +543,26 @@ static void other_threads(void **state)
 	s->clnts = 1;
 }
 
-/* ---- the end of a mount whose server does not reply ---- */
-
-static void umount_in_time(void **state)
-{
-	struct count c[100] = { 0 };
-	static char buf[PART];
-	struct leat_file *f;
-
-	(void)state;
-	f = fake_open(m, O_RDWR);
-	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
-	fake.silent = true;
-	for (size_t i = 0; i < ARRAY_SIZE(c); i++)
-		assert_int_equal(leat_aio_pread(f, buf, PART, 0, counted(&c[i])), 0);
-	assert_int_equal(leat_umount_within(m, 1), -ETIMEDOUT);
-	for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
-		assert_int_equal(c[i].fn, 1);
-		assert_int_equal(c[i].result, -ECANCELED);
-	}
-	/* nothing in flight, but data to commit */
-	m = fake_mount(1);
-	fake.answer = answer;
-	f = fake_open(m, O_RDWR);
-	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
-	fake.silent = true;
-	assert_int_equal(leat_umount_within(m, 1), -ETIMEDOUT);
-	/* the application is closing the file already */
-	m = fake_mount(1);
-	fake.answer = answer;
-	f = fake_open(m, O_RDWR);
-	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
-	fake.silent = true;
-	c[0] = (struct count){ 0 };
-	assert_int_equal(leat_aio_close(f, counted(&c[0])), 0);
-	assert_int_equal(leat_umount_within(m, 1), -ETIMEDOUT);
-	assert_int_equal(c[0].result, -ECANCELED);
-	/* and in time, it is as leat_umount() */
-	m = fake_mount(1);
-	fake.answer = answer;
-	f = fake_open(m, O_RDWR);
-	assert_int_equal(leat_pwrite(f, buf, PART, 0), PART);
-	assert_int_equal(leat_umount_within(m, 60000), 0);
-	assert_int_equal(fake.by_proc[NFSPROC3_COMMIT], 1);
-	assert_int_equal(leat_umount_within(NULL, 0), 0);
-	m = fake_mount(1);
-	fake.answer = answer;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(reads, setup, teardown),
-		cmocka_unit_test_setup_teardown(window, setup, teardown),
-		cmocka_unit_test_setup_teardown(writes, setup, teardown),
-		cmocka_unit_test_setup_teardown(write_with_hole, setup, teardown),
-		cmocka_unit_test_setup_teardown(parts_fail, setup, teardown),
-		cmocka_unit_test_setup_teardown(neighbour_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(many, setup, teardown),
-		cmocka_unit_test_setup_teardown(other_programs, setup, teardown),
-		cmocka_unit_test_setup_teardown(write_fails_later, setup, teardown),
-		cmocka_unit_test_setup_teardown(names, setup, teardown),
-		cmocka_unit_test_setup_teardown(jukebox, setup, teardown),
-		cmocka_unit_test_setup_teardown(in_callback, setup, teardown),
-		cmocka_unit_test_setup_teardown(sequential, setup, teardown),
-		cmocka_unit_test_setup_teardown(interrupted, setup, teardown),
-		cmocka_unit_test_setup_teardown(interrupted_admin, setup, teardown),
-		cmocka_unit_test_setup_teardown(closing, setup, teardown),
-		cmocka_unit_test_setup_teardown(closing_behind_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(closing_behind_each, setup, teardown),
-		cmocka_unit_test_setup_teardown(interrupt_overtakes, setup, teardown),
-		cmocka_unit_test_setup_teardown(syncing, setup, teardown),
-		cmocka_unit_test_setup_teardown(other_threads, setup, teardown),
-		cmocka_unit_test_setup_teardown(umount_in_time, setup, teardown),
+		cancel_test(reads),
+		cancel_test(window),
+		cancel_test(writes),
+		cancel_test(write_with_hole),
+		cancel_test(parts_fail),
+		cancel_test(neighbour_fails),
+		cancel_test(many),
+		cancel_test(other_programs),
+		cancel_test(write_fails_later),
+		cancel_test(names),
+		cancel_test(jukebox),
+		cancel_test(in_callback),
+		cancel_test(sequential),
+		cancel_test(interrupted),
+		cancel_test(interrupted_admin),
+		cancel_test(interrupt_overtakes),
+		cancel_test(other_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -665,115 +665,6 @@ static void huge_pages(void **state)
 	assert_int_equal(s.huge, 0);
 }
 
-/* ---- calls longer than any class ---- */
-
-#define CALLS (&d->pools[RR_ZONE_CALLS])
-#define LONGEST (16 * MIB + 64 * KIB)
-
-/* Half of the pool is for calls. Small buffers, arenas and other uses are as without long calls. */
-static void open_long(size_t pool_bytes, bool arena)
-{
-	struct rpcrdma_domain_attr attr = { .pool_bytes_max = pool_bytes, .call_bytes_max = LONGEST, .pool_arena = arena };
-
-	close_pool();
-	assert_int_equal(rpcrdma_domain_create(&attr, &d), 0);
-	assert_int_equal(rpcrdma_engine_create(d, NULL, &e), 0);
-	assert_int_equal(rpcrdma_engine_create(d, NULL, &e2), 0);
-}
-
-static size_t long_get(size_t bytes, struct rpcrdma_buf **ret)
-{
-	assert_int_equal(rr_buf_get(e, RR_ZONE_CALLS, bytes, ret), 0);
-	assert_true((*ret)->bytes >= bytes && (*ret)->bytes <= bytes + bytes / 8 + 4096);
-	assert_int_equal((*ret)->bytes, rr_pool_round(CALLS, bytes));
-	memset((*ret)->addr, 0x5a, (*ret)->bytes);
-	return (*ret)->bytes;
-}
-
-static void long_buffers(bool arena)
-{
-	static const size_t sizes[] = { 4 * MIB + 1, 5 * MIB, 8 * MIB, 8 * MIB + 1, 16 * MIB, LONGEST };
-	struct rpcrdma_pool_stats s;
-	struct rpcrdma_buf *b, *c, *small;
-
-	open_long(80 * MIB, arena);
-	assert_int_equal(CALLS->bytes_max, 40 * MIB);
-	assert_int_equal(DATA->bytes_max, 30 * MIB);
-	assert_int_equal(rr_pool_buf_max(CALLS), LONGEST);
-	assert_int_equal(rr_pool_buf_max(DATA), 4 * MIB);
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		(void)long_get(sizes[i], &b);
-		rpcrdma_buf_put(e, b);
-		assert_int_equal(CALLS->lent[RR_POOL_LONG], 0); /* not in a magazine */
-	}
-	assert_int_equal(rr_buf_get(e, RR_ZONE_CALLS, LONGEST + 1, &b), -EMSGSIZE);
-	assert_int_equal(rpcrdma_buf_get(e, 4 * MIB + 1, &b), -EMSGSIZE);
-	/* two of the longest, and memory of other sizes made room for them; the third waits */
-	(void)long_get(LONGEST, &b);
-	(void)long_get(LONGEST, &c);
-	assert_int_equal(rr_buf_get(e, RR_ZONE_CALLS, LONGEST, &small), -ENOBUFS);
-	assert_true(CALLS->bytes <= CALLS->bytes_max);
-	assert_int_equal(rr_buf_get(e, RR_ZONE_CALLS, 64 * KIB, &small), 0);
-	rpcrdma_buf_put(e, small);
-	rpcrdma_buf_put(e, b);
-	(void)long_get(LONGEST - 1, &b); /* the same segment, used again */
-	rpcrdma_buf_put(e, b);
-	rpcrdma_buf_put(e, c);
-	(void)long_get(5 * MIB, &b); /* not one of those */
-	rpcrdma_buf_put(e, b);
-	if (arena)
-		return;
-	rr_pool_drain(e);
-	d->pool_idle_ns = 0;
-	pthread_mutex_lock(&d->lock);
-	assert_int_equal(rr_pool_trim(d), 0);
-	pthread_mutex_unlock(&d->lock);
-	rpcrdma_domain_pool_stats(d, &s);
-	assert_int_equal(s.pinned, 0);
-}
-
-static void calls_longer_than_any_class(void **state)
-{
-	(void)state;
-	long_buffers(false);
-}
-
-static void calls_longer_than_any_class_in_an_arena(void **state)
-{
-	(void)state;
-	long_buffers(true);
-}
-
-/* A pool that cannot hold two of them does not accept such calls at all. */
-static void too_small_for_long_calls(void **state)
-{
-	struct rpcrdma_domain_attr attr = { .pool_bytes_max = 72 * MIB - 1, .call_bytes_max = LONGEST };
-	struct rpcrdma_domain *other;
-
-	(void)state;
-	assert_int_equal(rpcrdma_domain_create(&attr, &other), -EINVAL);
-	attr.pool_bytes_max = 72 * MIB;
-	assert_int_equal(rpcrdma_domain_create(&attr, &other), 0);
-	rpcrdma_domain_destroy(other);
-	attr = (struct rpcrdma_domain_attr){ .pool_bytes_max = 1024 * MIB, .call_bytes_max = RPCRDMA_CALL_BYTES_MAX + 1 };
-	assert_int_equal(rpcrdma_domain_create(&attr, &other), -EINVAL);
-}
-
-/* Without memory for one, nothing is counted. */
-static void no_memory_for_a_long_call(void **state)
-{
-	struct rpcrdma_buf *b;
-
-	(void)state;
-	open_long(80 * MIB, false);
-	no_memory = true;
-	assert_int_equal(rr_buf_get(e, RR_ZONE_CALLS, LONGEST, &b), -ENOMEM);
-	no_memory = false;
-	assert_int_equal(CALLS->bytes, 0);
-	(void)long_get(LONGEST, &b);
-	rpcrdma_buf_put(e, b);
-}
-
 #define pool_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -799,10 +690,6 @@ int main(void)
 		pool_test(registration_fails),
 		pool_test(registration_with_a_new_device_fails),
 		pool_test(huge_pages),
-		pool_test(calls_longer_than_any_class),
-		pool_test(calls_longer_than_any_class_in_an_arena),
-		pool_test(too_small_for_long_calls),
-		pool_test(no_memory_for_a_long_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
