@@ -350,7 +350,7 @@ static int watch_cm(struct rr_link *l)
 	rc = rr_cm_create(l->dev->fabric, on_cm_event, l, &cm);
 	if (rc)
 		return rc;
-	l->cm_watch = (struct rpcrdma_watch){ .fd = rr_cm_fd(cm), .fn = on_cm };
+	l->cm_watch = (struct rpcrdma_watch){ .fd = cm->fd, .fn = on_cm };
 	rc = rpcrdma_engine_watch(l->engine, &l->cm_watch, EPOLLIN);
 	if (rc) {
 		rr_cm_destroy(cm);
@@ -568,7 +568,7 @@ static enum rpcrdma_reach clnt_rdma_reach(const struct rpcrdma_clnt *c)
 {
 	const struct rr_link *l = rr_link_of(c);
 
-	return l && l->connected ? rr_qp_reach(l->qp) : RPCRDMA_REACH_NONE;
+	return l && l->connected ? l->qp->reach : RPCRDMA_REACH_NONE;
 }
 
 const struct rr_clnt_ops rr_clnt_rdma_ops = {

@@ -224,7 +224,7 @@ int rr_engine_cq(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_cq **re
 		rc = rr_cq_create(dev->fabric, MIN(CQ_DEPTH, dev->fabric->attr.cq_max), &cq);
 		if (rc)
 			goto out;
-		*w = (struct rpcrdma_watch){ .fd = rr_cq_fd(cq), .fn = on_cq };
+		*w = (struct rpcrdma_watch){ .fd = cq->fd, .fn = on_cq };
 		rc = add_fd(e, w, EPOLLIN);
 		if (rc) {
 			rr_cq_destroy(cq);

@@ -223,6 +223,7 @@ struct rr_recv {
 
 struct rr_cq {
 	struct rr_fabric *fabric;
+	int fd; /* readable when a completion may wait, after an arm that returned 0 */
 	struct rr_filter_state *states;
 };
 
@@ -256,8 +257,6 @@ struct rr_conn_param {
 };
 #define RR_PRIV_MAX 56
 
-enum rr_qp_state { RR_QP_IDLE, RR_QP_READY, RR_QP_ERROR };
-
 struct rr_qp {
 	struct rr_fabric *fabric;
 	struct rr_pd *pd; /* set by qp_setup */
@@ -265,6 +264,7 @@ struct rr_qp {
 	struct rr_srq *srq; /* NULL: own receives */
 	void *owner;      /* for the user of the interface; the fabric ignores it */
 	struct rr_filter_state *states;
+	enum rpcrdma_reach reach; /* once connected: how the peer accesses our memory; for messages */
 	uint32_t qpn, peer_qpn; /* numbers of both ends for diagnosis, 24 bits, once the peer is known; 0: no number */
 	bool loopback;    /* the peer is a queue pair of this fabric too, as far as known */
 };
@@ -296,6 +296,7 @@ typedef void (*rr_cm_fn)(void *ctx, const struct rr_cm_event *ev);
 /* A source of connection events: a file descriptor and a function to run when it is readable. */
 struct rr_cm {
 	struct rr_fabric *fabric;
+	int fd;
 	rr_cm_fn fn;
 	void *ctx;
 };
@@ -335,11 +336,9 @@ struct rr_fabric_ops {
 
 	int (*cq_create)(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret);
 	void (*cq_destroy)(struct rr_cq *cq);
-	/* Readable when a completion may wait, after an arm that returned 0. */
-	int (*cq_fd)(struct rr_cq *cq);
 	/* Returns up to @max completions, in order per queue pair; 0 if there are none. */
 	int (*cq_poll)(struct rr_cq *cq, struct rr_wc *wc, int max);
-	/* 0: armed, sleep on the fd; 1: a completion arrived meanwhile, poll again. */
+	/* 0: armed, sleep on cq->fd; 1: a completion arrived meanwhile, poll again. */
 	int (*cq_arm)(struct rr_cq *cq);
 
 	/* -EOPNOTSUPP: not supported; -EINVAL: beyond the device's limits. Belongs to the queue's owner. */
@@ -352,7 +351,6 @@ struct rr_fabric_ops {
 
 	int (*cm_create)(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret);
 	void (*cm_destroy)(struct rr_cm *cm);
-	int (*cm_fd)(struct rr_cm *cm);
 	/* Runs fn for each pending event; the callback may call anything but cm_destroy. */
 	void (*cm_process)(struct rr_cm *cm);
 
@@ -395,9 +393,6 @@ struct rr_fabric_ops {
 
 	/* Has the peer ended this idle connection, which no completion has told yet? @look: may make a system call. */
 	bool (*qp_is_over)(struct rr_qp *qp, bool look);
-
-	/* Text for messages: how data moves between the peer's memory and ours, once connected. */
-	enum rpcrdma_reach (*qp_reach)(const struct rr_qp *qp);
 };
 
 /* The wrappers; all callers use these. */
@@ -474,11 +469,6 @@ static inline void rr_cq_destroy(struct rr_cq *cq)
 		cq->fabric->ops->cq_destroy(cq);
 }
 
-static inline int rr_cq_fd(struct rr_cq *cq)
-{
-	return cq->fabric->ops->cq_fd(cq);
-}
-
 static inline int rr_cq_poll(struct rr_cq *cq, struct rr_wc *wc, int max)
 {
 	int n = cq->fabric->ops->cq_poll(cq, wc, max);
@@ -525,11 +515,6 @@ static inline void rr_cm_destroy(struct rr_cm *cm)
 {
 	if (cm)
 		cm->fabric->ops->cm_destroy(cm);
-}
-
-static inline int rr_cm_fd(struct rr_cm *cm)
-{
-	return cm->fabric->ops->cm_fd(cm);
 }
 
 static inline void rr_cm_process(struct rr_cm *cm)
@@ -617,11 +602,6 @@ static inline must_check int rr_qp_direct(struct rr_qp *qp, uint32_t rkey, uint6
 {
 	assert(access == RR_ACCESS_REMOTE_READ || access == RR_ACCESS_REMOTE_WRITE);
 	return qp->fabric->ops->qp_direct(qp, rkey, raddr, len, access, ret_addr, ret_token);
-}
-
-static inline enum rpcrdma_reach rr_qp_reach(const struct rr_qp *qp)
-{
-	return qp->fabric->ops->qp_reach(qp);
 }
 
 static inline bool rr_qp_is_over(struct rr_qp *qp, bool look)

@@ -135,7 +135,6 @@ static const struct rr_fabric_ops fabric_local_ops = {
 	.mw_destroy = rr_local_mw_destroy,
 	.cq_create = rr_local_cq_create,
 	.cq_destroy = rr_local_cq_destroy,
-	.cq_fd = rr_local_cq_fd,
 	.cq_poll = rr_local_cq_poll,
 	.cq_arm = rr_local_cq_arm,
 	.srq_create = rr_local_srq_create,
@@ -143,7 +142,6 @@ static const struct rr_fabric_ops fabric_local_ops = {
 	.srq_post = rr_local_srq_post,
 	.cm_create = rr_local_cm_create,
 	.cm_destroy = rr_local_cm_destroy,
-	.cm_fd = rr_local_cm_fd,
 	.cm_process = rr_local_cm_process,
 	.listen = rr_local_listen,
 	.unlisten = rr_local_unlisten,
@@ -160,7 +158,6 @@ static const struct rr_fabric_ops fabric_local_ops = {
 	.qp_direct_end = rr_local_qp_direct_end,
 	.qp_withdraw = rr_local_qp_withdraw,
 	.qp_is_over = rr_local_qp_is_over,
-	.qp_reach = rr_local_qp_reach,
 };
 
 static void fill_limits(struct local_fabric *f)

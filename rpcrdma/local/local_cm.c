@@ -53,15 +53,15 @@ static int cm_watch(struct local_cm *cm, int fd, void *ptr)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = ptr };
 
-	return epoll_ctl(cm->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	return epoll_ctl(cm->base.fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 static void cm_free(struct local_cm *cm)
 {
 	if (cm->timerfd >= 0)
 		close(cm->timerfd);
-	if (cm->epfd >= 0)
-		close(cm->epfd);
+	if (cm->base.fd >= 0)
+		close(cm->base.fd);
 	free(cm);
 }
 
@@ -80,8 +80,8 @@ int rr_local_cm_create(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct 
 	list_init(&cm->listeners);
 	list_init(&cm->qps);
 	cm->timerfd = -1;
-	cm->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (cm->epfd < 0) {
+	cm->base.fd = epoll_create1(EPOLL_CLOEXEC);
+	if (cm->base.fd < 0) {
 		rc = -errno;
 		goto out_close;
 	}
@@ -114,19 +114,13 @@ void rr_local_cm_destroy(struct rr_cm *base)
 	cm_free(cm);
 }
 
-/** rr_local_cm_fd - returns a descriptor that is readable when rr_local_cm_process() has work */
-int rr_local_cm_fd(struct rr_cm *base)
-{
-	return to_cm(base)->epfd;
-}
-
 /** rr_local_cm_forget - removes @qp from the manager; may be repeated */
 void rr_local_cm_forget(struct local_qp *qp)
 {
 	if (!list_is_linked(&qp->cm_node))
 		return;
 	list_del(&qp->cm_node);
-	(void)epoll_ctl(qp->cm->epfd, EPOLL_CTL_DEL, qp->sock, NULL);
+	(void)epoll_ctl(qp->cm->base.fd, EPOLL_CTL_DEL, qp->sock, NULL);
 }
 
 /** rr_local_listen - listens at a socket path
@@ -176,7 +170,7 @@ void rr_local_unlisten(struct rr_listener *base)
 	if (!lstat(l->path, &st) && st.st_dev == l->dev && st.st_ino == l->ino)
 		(void)unlink(l->path);
 	if (!l->resting)
-		(void)epoll_ctl(to_cm(base->cm)->epfd, EPOLL_CTL_DEL, l->fd, NULL);
+		(void)epoll_ctl(base->cm->fd, EPOLL_CTL_DEL, l->fd, NULL);
 	/* peers in the accept queue may have sent any descriptor */
 	(void)shutdown(l->fd, SHUT_RDWR);
 	rr_local_close_later(to_fabric(base->cm->fabric)->closer, LOCAL_OURS, l->fd);
@@ -286,6 +280,7 @@ static void take_peer_hs(struct local_qp *qp, const struct hs_msg *hs)
 	qp->hs = *hs;
 	qp->base.peer_qpn = hs->qpn & 0xffffff;
 	qp->peer_vm = hs->vm && may_have_access(qp);
+	qp->base.reach = qp->peer_vm ? RPCRDMA_REACH_PROCESS_VM : RPCRDMA_REACH_BOUNCE;
 	qp->peer_takes_bytes = hs->region_bytes;
 	qp->base.loopback = hs->fabric_id == f->id;
 }
@@ -503,7 +498,7 @@ static void tick(struct local_cm *cm, bool on)
 
 static void rest(struct local_cm *cm, struct local_listener *l)
 {
-	(void)epoll_ctl(cm->epfd, EPOLL_CTL_DEL, l->fd, NULL);
+	(void)epoll_ctl(cm->base.fd, EPOLL_CTL_DEL, l->fd, NULL);
 	l->resting = true;
 	tick(cm, true);
 }
@@ -643,7 +638,7 @@ void rr_local_cm_process(struct rr_cm *base)
 		struct epoll_event ev;
 		struct local_listener *l;
 
-		if (epoll_wait(cm->epfd, &ev, 1, 0) != 1)
+		if (epoll_wait(cm->base.fd, &ev, 1, 0) != 1)
 			return;
 		if (ev.data.ptr == &cm->timerfd) {
 			look_after(cm);

@@ -8,7 +8,7 @@
  *             stay active. With many, those that are idle for long become dormant, so a poll
  *             costs only the active ones. Arming makes all dormant, then checks once more. A send makes a dormant one
  *             active, because a reply is expected, which then rings no doorbell.
- *             cq_fd is an epoll instance over the sockets (doorbells and hang-ups), an eventfd and a
+ *             Its descriptor is an epoll instance over the sockets (doorbells and hang-ups), an eventfd and a
  *             timer. Through the eventfd this process wakes itself (a completion while armed, a queue
  *             pair from a connection manager's thread). The timer serves rates, receiver-not-ready and
  *             retries against a busy agent. For a caller that never sleeps, every FDS_EVERY-th poll
@@ -39,7 +39,7 @@ static int watch(struct local_cq *cq, int fd, uint32_t events, void *ptr)
 {
 	struct epoll_event ev = { .events = events, .data.ptr = ptr };
 
-	return epoll_ctl(cq->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	return epoll_ctl(cq->base.fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 /** rr_local_cq_create - creates a completion queue for @depth completions
@@ -64,10 +64,10 @@ int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **
 	list_init(&cq->work);
 	list_init(&cq->incoming);
 	rr_local_mutex_init(&cq->lock);
-	cq->epfd = epoll_create1(EPOLL_CLOEXEC);
+	cq->base.fd = epoll_create1(EPOLL_CLOEXEC);
 	cq->selffd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	cq->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (cq->epfd < 0 || cq->selffd < 0 || cq->timerfd < 0)
+	if (cq->base.fd < 0 || cq->selffd < 0 || cq->timerfd < 0)
 		rc = -errno;
 	else
 		rc = watch(cq, cq->selffd, EPOLLIN, &cq->selffd);
@@ -88,20 +88,14 @@ void rr_local_cq_destroy(struct rr_cq *base)
 
 	assert(list_is_empty(&cq->active) && list_is_empty(&cq->dormant));
 	assert(list_is_empty(&cq->ready) && list_is_empty(&cq->incoming));
-	if (cq->epfd >= 0)
-		close(cq->epfd);
+	if (cq->base.fd >= 0)
+		close(cq->base.fd);
 	if (cq->selffd >= 0)
 		close(cq->selffd);
 	if (cq->timerfd >= 0)
 		close(cq->timerfd);
 	pthread_mutex_destroy(&cq->lock);
 	free(cq);
-}
-
-/** rr_local_cq_fd - returns a descriptor that is readable, after an arm, when a completion may wait */
-int rr_local_cq_fd(struct rr_cq *base)
-{
-	return to_cq(base)->epfd;
 }
 
 static void kick(struct local_cq *cq)
@@ -189,7 +183,7 @@ static void take_incoming(struct local_cq *cq)
 void rr_local_cq_unwatch(struct local_cq *cq, struct local_qp *qp)
 {
 	/* -ENOENT if it is still in `incoming` */
-	(void)epoll_ctl(cq->epfd, EPOLL_CTL_DEL, qp->sock, NULL);
+	(void)epoll_ctl(cq->base.fd, EPOLL_CTL_DEL, qp->sock, NULL);
 }
 
 /** rr_local_cq_remove - removes a dead queue pair and its unpolled completions */
@@ -212,7 +206,7 @@ void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp)
 static void look_at_fds(struct local_cq *cq)
 {
 	struct epoll_event ev[FDS_AT_ONCE];
-	int n = epoll_wait(cq->epfd, ev, ARRAY_SIZE(ev), 0);
+	int n = epoll_wait(cq->base.fd, ev, ARRAY_SIZE(ev), 0);
 
 	for (int i = 0; i < n; i++) {
 		void *ptr = ev[i].data.ptr;

@@ -275,7 +275,7 @@ struct local_cq {
 	unsigned depth, outstanding;
 	bool overrun;
 	bool armed, signalled, timer_set;
-	int epfd, selffd, timerfd;
+	int selffd, timerfd;
 	unsigned polls;
 	bool fds_left; /* more descriptors are ready than were checked */
 	struct list active, dormant; /* queue pairs, by cq_node */
@@ -345,12 +345,11 @@ struct local_qp {
 	uint32_t sq_depth, sq_mask, sq_used, sq_head, sq_tail, sq_unreleased;
 	unsigned sge_max, inline_max;
 	uint32_t msg_head, peer_posted;
-	bool peer_gone, dying;
+	bool peer_gone;
 
 	/* requests to the peer, requests from the peer */
 	struct local_req req[LOCAL_REQS];
 	uint32_t req_head, req_acked, req_taken, reads_out;
-	bool agent_stuck;
 	struct local_map *stage;       /* our bounce area, for requests to the peer */
 	uint64_t stage_head, stage_tail;
 	struct local_map *peer_stage;  /* the peer's bounce area */
@@ -368,7 +367,7 @@ struct local_qp {
 
 struct local_cm {
 	struct rr_cm base;
-	int epfd, timerfd;
+	int timerfd;
 	bool ticking;
 	unsigned left;          /* connections that ended without a REQ since left_since_ns */
 	uint64_t left_since_ns;
@@ -483,7 +482,6 @@ void rr_local_move_fini(struct local_qp *qp);
 int rr_local_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len, unsigned access,
 		       void **ret_addr, uint32_t *ret_token);
 void rr_local_qp_direct_end(struct rr_qp *qp, uint32_t token);
-enum rpcrdma_reach rr_local_qp_reach(const struct rr_qp *qp);
 bool rr_local_qp_is_over(struct rr_qp *qp, bool look);
 
 /* local_ring.c */
@@ -517,7 +515,6 @@ void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t 
 /* local_cq.c */
 int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret);
 void rr_local_cq_destroy(struct rr_cq *cq);
-int rr_local_cq_fd(struct rr_cq *cq);
 int rr_local_cq_poll(struct rr_cq *cq, struct rr_wc *wc, int max);
 int rr_local_cq_arm(struct rr_cq *cq);
 void rr_local_cq_signal(struct local_cq *cq);
@@ -543,7 +540,6 @@ void rr_local_srq_leave(struct local_qp *qp);
 /* local_cm.c */
 int rr_local_cm_create(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret);
 void rr_local_cm_destroy(struct rr_cm *cm);
-int rr_local_cm_fd(struct rr_cm *cm);
 void rr_local_cm_process(struct rr_cm *cm);
 int rr_local_listen(struct rr_cm *cm, const char *addr, void *ctx, struct rr_listener **ret);
 void rr_local_unlisten(struct rr_listener *l);

@@ -529,14 +529,6 @@ void rr_local_move_fini(struct local_qp *qp)
 	rr_local_map_put(f, qp->peer_stage);
 }
 
-/** rr_local_qp_reach - describes how the peer accesses our memory, as announced in the handshake */
-enum rpcrdma_reach rr_local_qp_reach(const struct rr_qp *base)
-{
-	const struct local_qp *qp = to_qp((struct rr_qp *)(uintptr_t)base);
-
-	return qp->peer_vm ? RPCRDMA_REACH_PROCESS_VM : RPCRDMA_REACH_BOUNCE;
-}
-
 /** rr_local_qp_is_over - true if the peer has closed the connection, or its process has ended
  * @look: asks the kernel, too, which alone knows about a process that was killed
  */

@@ -339,7 +339,7 @@ int rr_rdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr, st
 		l->base.addr.port = l->l->port;
 	if (!l->l->any_device)
 		l->base.device = dev->fabric->attr.device;
-	l->watch.fd = rr_cm_fd(l->cm);
+	l->watch.fd = l->cm->fd;
 	rc = rpcrdma_engine_watch(e, &l->watch, EPOLLIN);
 	if (rc) {
 		l->watch.fd = -1;

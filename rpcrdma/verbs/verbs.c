@@ -120,12 +120,6 @@ static bool verbs_qp_is_over(struct rr_qp *qp, bool look)
 	return atomic_load(&to_qp(qp)->over);
 }
 
-static enum rpcrdma_reach verbs_qp_reach(const struct rr_qp *qp)
-{
-	(void)qp;
-	return RPCRDMA_REACH_DEVICE;
-}
-
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static void verbs_close(struct rr_fabric *fabric)
@@ -157,7 +151,6 @@ static const struct rr_fabric_ops fabric_verbs_ops = {
 	.mw_destroy = rr_verbs_mw_destroy,
 	.cq_create = rr_verbs_cq_create,
 	.cq_destroy = rr_verbs_cq_destroy,
-	.cq_fd = rr_verbs_cq_fd,
 	.cq_poll = rr_verbs_cq_poll,
 	.cq_arm = rr_verbs_cq_arm,
 	.srq_create = rr_verbs_srq_create,
@@ -165,7 +158,6 @@ static const struct rr_fabric_ops fabric_verbs_ops = {
 	.srq_post = rr_verbs_srq_post,
 	.cm_create = rr_verbs_cm_create,
 	.cm_destroy = rr_verbs_cm_destroy,
-	.cm_fd = rr_verbs_cm_fd,
 	.cm_process = rr_verbs_cm_process,
 	.listen = rr_verbs_listen,
 	.unlisten = rr_verbs_unlisten,
@@ -182,7 +174,6 @@ static const struct rr_fabric_ops fabric_verbs_ops = {
 	.qp_direct_end = verbs_qp_direct_end,
 	.qp_withdraw = verbs_qp_withdraw,
 	.qp_is_over = verbs_qp_is_over,
-	.qp_reach = verbs_qp_reach,
 };
 
 /** rr_verbs_any_device - true if there is a device; checks /sys, since the libraries load modules and print */

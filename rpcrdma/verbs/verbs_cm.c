@@ -77,6 +77,7 @@ int rr_verbs_cm_create(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct 
 		free(cm);
 		return rc;
 	}
+	cm->base.fd = cm->channel->fd;
 	*ret = &cm->base;
 	return 0;
 }
@@ -103,12 +104,6 @@ void rr_verbs_cm_destroy(struct rr_cm *base)
 	}
 	rdma_destroy_event_channel(cm->channel);
 	free(cm);
-}
-
-/** rr_verbs_cm_fd - returns a descriptor that is readable when rr_verbs_cm_process() has work */
-int rr_verbs_cm_fd(struct rr_cm *base)
-{
-	return to_cm(base)->channel->fd;
 }
 
 /* ---- listening and dialling ------------------------------------------------------------------------ */

@@ -72,9 +72,9 @@ int rr_verbs_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **
 	list_init(&cq->node);
 	list_init(&cq->ended);
 	rr_verbs_mutex_init(&cq->lock);
-	cq->epfd = epoll_create1(EPOLL_CLOEXEC);
+	cq->base.fd = epoll_create1(EPOLL_CLOEXEC);
 	cq->kickfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = cq->epfd < 0 || cq->kickfd < 0 ? -errno : watch(cq->epfd, cq->kickfd);
+	rc = cq->base.fd < 0 || cq->kickfd < 0 ? -errno : watch(cq->base.fd, cq->kickfd);
 	if (rc)
 		goto fail;
 	cq->channel = ibv_create_comp_channel(f->ctx);
@@ -84,7 +84,7 @@ int rr_verbs_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **
 	}
 	flags = fcntl(cq->channel->fd, F_GETFL);
 	rc = fcntl(cq->channel->fd, F_SETFL, flags | O_NONBLOCK) ? -errno :
-								    watch(cq->epfd, cq->channel->fd);
+								    watch(cq->base.fd, cq->channel->fd);
 	if (rc)
 		goto fail;
 	pthread_mutex_lock(&f->lock);
@@ -123,16 +123,10 @@ void rr_verbs_cq_destroy(struct rr_cq *base)
 		ibv_destroy_comp_channel(cq->channel);
 	if (cq->kickfd >= 0)
 		close(cq->kickfd);
-	if (cq->epfd >= 0)
-		close(cq->epfd);
+	if (cq->base.fd >= 0)
+		close(cq->base.fd);
 	pthread_mutex_destroy(&cq->lock);
 	free(cq);
-}
-
-/** rr_verbs_cq_fd - returns a descriptor that is readable, after an arm, when a completion may wait */
-int rr_verbs_cq_fd(struct rr_cq *base)
-{
-	return to_cq(base)->epfd;
 }
 
 static void kick(struct verbs_cq *cq)
@@ -524,7 +518,7 @@ static int flush_broken(struct verbs_cq *cq, struct rr_wc *wc, int max)
 
 	if (!cq->broken_seen) {
 		/* a lost device's channel stays readable */
-		(void)epoll_ctl(cq->epfd, EPOLL_CTL_DEL, cq->channel->fd, NULL);
+		(void)epoll_ctl(cq->base.fd, EPOLL_CTL_DEL, cq->channel->fd, NULL);
 		cq->broken_seen = true;
 	}
 	pthread_mutex_lock(&cq->lock);

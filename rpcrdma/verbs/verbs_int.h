@@ -124,7 +124,7 @@ struct verbs_cq {
 	struct rr_cq base;
 	struct list node;               /* fabric->cqs */
 	struct ibv_comp_channel *channel;
-	int epfd, kickfd;               /* descriptors that the owner sleeps on: channel and kick */
+	int kickfd;                     /* the owner sleeps on it and the channel: base.fd watches both */
 	unsigned depth_max;
 	bool look;                      /* armed since the channel was last drained */
 	unsigned turn;                  /* part to poll first */
@@ -281,7 +281,6 @@ unsigned rr_verbs_access(const struct verbs_fabric *f, unsigned access);
 /* verbs_cq.c */
 int rr_verbs_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret);
 void rr_verbs_cq_destroy(struct rr_cq *cq);
-int rr_verbs_cq_fd(struct rr_cq *cq);
 int rr_verbs_cq_poll(struct rr_cq *cq, struct rr_wc *wc, int max);
 int rr_verbs_cq_arm(struct rr_cq *cq);
 int rr_verbs_cq_attach(struct verbs_cq *cq, struct verbs_qp *qp);
@@ -302,7 +301,6 @@ struct rr_done *rr_verbs_srq_take_any(struct verbs_srq *srq);
 /* verbs_cm.c */
 int rr_verbs_cm_create(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret);
 void rr_verbs_cm_destroy(struct rr_cm *cm);
-int rr_verbs_cm_fd(struct rr_cm *cm);
 void rr_verbs_cm_process(struct rr_cm *cm);
 int rr_verbs_listen(struct rr_cm *cm, const char *addr, void *ctx, struct rr_listener **ret);
 void rr_verbs_unlisten(struct rr_listener *l);

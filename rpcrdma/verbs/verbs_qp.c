@@ -36,6 +36,7 @@ int rr_verbs_qp_new(struct rr_fabric *fabric, struct rdma_cm_id *id, struct verb
 	if (!qp)
 		return -ENOMEM;
 	qp->base.fabric = fabric;
+	qp->base.reach = RPCRDMA_REACH_DEVICE;
 	qp->id = id;
 	id->context = qp;
 	list_init(&qp->cm_node);

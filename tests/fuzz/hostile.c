@@ -502,8 +502,8 @@ static void *serve(void *arg)
 		struct pollfd fds[4 + TCP_CONNS] = {
 			{ h.stop_fd, POLLIN, 0 },
 			{ h.listen_fd, POLLIN, 0 },
-			{ rr_cm_fd(h.cm), POLLIN, 0 },
-			{ rr_cq_fd(h.cq), POLLIN, 0 },
+			{ h.cm->fd, POLLIN, 0 },
+			{ h.cq->fd, POLLIN, 0 },
 		};
 
 		for (int i = 0; i < TCP_CONNS; i++)

@@ -294,7 +294,7 @@ static void late_receives(void **state)
 
 static bool readable(struct rr_cq *cq, int ms)
 {
-	struct pollfd p = { .fd = rr_cq_fd(cq), .events = POLLIN };
+	struct pollfd p = { .fd = cq->fd, .events = POLLIN };
 
 	return poll(&p, 1, ms) == 1;
 }

@@ -251,7 +251,7 @@ static bool greeted(int fd)
 
 static void process_until_greeted(struct end *s, int fd)
 {
-	struct pollfd p = { .fd = rr_cm_fd(s->cm), .events = POLLIN };
+	struct pollfd p = { .fd = s->cm->fd, .events = POLLIN };
 
 	while (!greeted(fd)) {
 		assert_int_equal(poll(&p, 1, -1), 1);
@@ -294,7 +294,7 @@ static void test_deadline(void **state)
 	(void)state;
 	server_open(&s, &attr);
 	fd = stranger();
-	p.fd = rr_cm_fd(s.cm);
+	p.fd = s.cm->fd;
 	while (!rr_local_sock_gone(fd)) {
 		assert_int_equal(poll(&p, 1, -1), 1);
 		rr_cm_process(s.cm);

@@ -297,7 +297,7 @@ static void other_process(int from, uid_t uid, enum rr_local_vm vm, bool hang)
 		end_poll(&c); /* until killed */
 	/* the parent reads, writes, and says so; then it sees us off */
 	while (c.nwc < 2) {
-		struct pollfd p = { .fd = rr_cq_fd(c.cq), .events = POLLIN };
+		struct pollfd p = { .fd = c.cq->fd, .events = POLLIN };
 
 		if (!end_poll(&c) && !rr_cq_arm(c.cq))
 			poll(&p, 1, -1);

@@ -303,7 +303,7 @@ static void test_destroy_is_death(void **state)
 
 static void wait_fd(struct end *e)
 {
-	struct pollfd p = { .fd = rr_cq_fd(e->cq), .events = POLLIN };
+	struct pollfd p = { .fd = e->cq->fd, .events = POLLIN };
 
 	assert_int_equal(poll(&p, 1, -1), 1);
 }
