@@ -36,4 +36,14 @@ static inline size_t round_up_pow2(size_t n, size_t align)
 	return (n + align - 1) & ~(align - 1);
 }
 
+/** pow2_at_least - returns the smallest power of two that is not less than @n; the caller bounds @n */
+static inline uint32_t pow2_at_least(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
 #endif

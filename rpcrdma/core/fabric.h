@@ -395,6 +395,22 @@ struct rr_fabric_ops {
 	bool (*qp_is_over)(struct rr_qp *qp, bool look);
 };
 
+/** rr_wr_fits - for a fabric's post_send: is @wr within the limits of its queue pair and of the device?
+ * @sge_max, @inline_max: as set up
+ */
+static inline bool rr_wr_fits(const struct rr_qp *qp, const struct rr_wr *wr, unsigned sge_max, uint32_t inline_max)
+{
+	uint64_t len = 0;
+
+	if (wr->nsge > sge_max || !wr->done)
+		return false;
+	for (unsigned i = 0; i < wr->nsge; i++)
+		len += wr->sge[i].len;
+	if (wr->flags & RR_WR_INLINE && (len > inline_max || wr->op == RR_WR_READ))
+		return false;
+	return len <= qp->fabric->attr.msg_bytes_max;
+}
+
 /* The wrappers; all callers use these. */
 
 static inline void rr_fabric_close(struct rr_fabric *f)

@@ -418,16 +418,6 @@ static inline struct local_mw *to_mw(const struct rr_mw *mw)
 	return container_of(mw, struct local_mw, base);
 }
 
-/* Number of slots of a ring with @n entries. */
-static inline uint32_t pow2_at_least(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p *= 2;
-	return p;
-}
-
 /* Owner, for the closer, of descriptors that the peer of @qp passes. */
 static inline uint64_t peer_owner(const struct local_qp *qp)
 {

@@ -311,21 +311,6 @@ int rr_local_post_recv(struct rr_qp *base, const struct rr_recv *recv)
 	return 0;
 }
 
-static int check_wr(const struct local_qp *qp, const struct rr_wr *wr)
-{
-	uint64_t len = 0;
-
-	if (wr->nsge > qp->sge_max || !wr->done)
-		return -EINVAL;
-	for (unsigned i = 0; i < wr->nsge; i++)
-		len += wr->sge[i].len;
-	if (len > qp->base.fabric->attr.msg_bytes_max)
-		return -EINVAL;
-	if (wr->flags & RR_WR_INLINE && (len > qp->inline_max || wr->op == RR_WR_READ))
-		return -EINVAL;
-	return 0;
-}
-
 static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 {
 	const struct rr_local_link *link = &to_fabric(qp->base.fabric)->attr.link;
@@ -376,12 +361,9 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 
 	if (qp->phase != PHASE_UP)
 		return -ENOTCONN;
-	for (const struct rr_wr *w = wr; w; w = w->next, n++) {
-		int rc = check_wr(qp, w);
-
-		if (rc)
-			return rc;
-	}
+	for (const struct rr_wr *w = wr; w; w = w->next, n++)
+		if (!rr_wr_fits(base, w, qp->sge_max, qp->inline_max))
+			return -EINVAL;
 	if (n > qp->sq_depth - qp->sq_used)
 		return -ENOMEM;
 	rr_local_cq_expect(cq, qp);

@@ -84,8 +84,7 @@ static size_t ring_sizes(struct local_qp *qp)
 	qp->my_nkeys = to_pd(qp->base.pd)->nkeys;
 	set_sizes(&qp->my_ring, qp->rq_depth, qp->my_recv_bytes);
 	qp->peer_nkeys = qp->hs.keys;
-	for (qp->peer_key_mask = 0; qp->peer_key_mask < qp->peer_nkeys - 1;)
-		qp->peer_key_mask = 2 * qp->peer_key_mask + 1;
+	qp->peer_key_mask = pow2_at_least(qp->peer_nkeys) - 1;
 	qp->peer_depth = qp->hs.rq_depth;
 	qp->peer_recv_bytes = qp->hs.recv_bytes;
 	set_sizes(&qp->peer_ring, qp->peer_depth, qp->peer_recv_bytes);

@@ -48,15 +48,6 @@ int rr_verbs_qp_new(struct rr_fabric *fabric, struct rdma_cm_id *id, struct verb
 	return 0;
 }
 
-static uint32_t pow2_at_least(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p *= 2;
-	return p;
-}
-
 static int alloc_rings(struct verbs_qp *qp)
 {
 	qp->sq_mask = pow2_at_least(qp->sq_depth) - 1;
@@ -260,23 +251,6 @@ int rr_verbs_post_recv(struct rr_qp *base, const struct rr_recv *recv)
 	return 0;
 }
 
-static int check_wr(const struct verbs_qp *qp, const struct rr_wr *wr)
-{
-	uint64_t len = 0;
-
-	if (wr->nsge > qp->sge_max || !wr->done)
-		return -EINVAL;
-	for (unsigned i = 0; i < wr->nsge; i++)
-		len += wr->sge[i].len;
-	if (len > qp->base.fabric->attr.msg_bytes_max)
-		return -EINVAL;
-	if (wr->flags & RR_WR_INLINE && (len > qp->inline_max || wr->op == RR_WR_READ))
-		return -EINVAL;
-	if (wr->op == RR_WR_SEND_INV && !qp->base.fabric->attr.send_inv)
-		return -EOPNOTSUPP;
-	return 0;
-}
-
 static unsigned send_flags(const struct rr_wr *wr)
 {
 	return (wr->flags & RR_WR_SIGNALED ? IBV_SEND_SIGNALED : 0u) |
@@ -384,9 +358,10 @@ int rr_verbs_post_send(struct rr_qp *base, const struct rr_wr *wr)
 	if (is_dead(qp) || !atomic_load_explicit(&qp->up, memory_order_relaxed))
 		return -ENOTCONN;
 	for (const struct rr_wr *w = wr; w; w = w->next, n++) {
-		rc = check_wr(qp, w);
-		if (rc)
-			return rc;
+		if (!rr_wr_fits(base, w, qp->sge_max, qp->inline_max))
+			return -EINVAL;
+		if (w->op == RR_WR_SEND_INV && !base->fabric->attr.send_inv)
+			return -EOPNOTSUPP;
 		windows |= w->op == RR_WR_BIND || w->op == RR_WR_LOCAL_INV;
 	}
 	if (n > qp->sq_depth - (qp->sq_head - qp->sq_tail))
