@@ -14,12 +14,12 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/epoll.h"
 #include "base/log.h"
 #include "ep.h"
 
@@ -31,11 +31,10 @@
 
 static void on_bell(struct rpcrdma_watch *w, uint32_t events)
 {
-	uint64_t n;
+	eventfd_t n;
 
 	(void)events;
-	if (read(w->fd, &n, sizeof(n)) < 0)
-		return; /* EAGAIN: an earlier ring was seen already; every pass checks the inbox */
+	(void)eventfd_read(w->fd, &n); /* EAGAIN: an earlier ring was seen already; every pass checks the inbox */
 }
 
 static void on_alarm(struct rpcrdma_watch *w, uint32_t events)
@@ -54,13 +53,6 @@ static void on_cq(struct rpcrdma_watch *w, uint32_t events)
 {
 	(void)w;
 	(void)events;
-}
-
-static int add_fd(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events)
-{
-	struct epoll_event ev = { .events = events, .data.ptr = w };
-
-	return epoll_ctl(e->epfd, EPOLL_CTL_ADD, w->fd, &ev) < 0 ? -errno : 0;
 }
 
 static int create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr, struct rpcrdma_engine **ret)
@@ -105,9 +97,9 @@ static int create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *at
 		rc = -errno;
 		goto fail;
 	}
-	rc = add_fd(e, &e->bell, EPOLLIN);
+	rc = rpcrdma_engine_watch(e, &e->bell, EPOLLIN);
 	if (!rc)
-		rc = add_fd(e, &e->alarm, EPOLLIN);
+		rc = rpcrdma_engine_watch(e, &e->alarm, EPOLLIN);
 	if (rc)
 		goto fail;
 	rr_domain_add_engine(d, e);
@@ -225,7 +217,7 @@ int rr_engine_cq(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_cq **re
 		if (rc)
 			goto out;
 		*w = (struct rpcrdma_watch){ .fd = cq->fd, .fn = on_cq };
-		rc = add_fd(e, w, EPOLLIN);
+		rc = rpcrdma_engine_watch(e, w, EPOLLIN);
 		if (rc) {
 			rr_cq_destroy(cq);
 			goto out;
@@ -263,11 +255,7 @@ void rr_engine_undefer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
 
 void rr_engine_ring(struct rpcrdma_engine *e)
 {
-	uint64_t one = 1;
-
-	/* A full counter means that the bell is already ringing: ignore a failed write. */
-	if (write(e->bell.fd, &one, sizeof(one)) < 0)
-		return;
+	(void)eventfd_write(e->bell.fd, 1); /* fails if the counter is full: the bell is already ringing */
 }
 
 void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
@@ -286,7 +274,7 @@ void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
 
 int rpcrdma_engine_watch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events)
 {
-	return add_fd(e, w, events);
+	return epoll_add(e->epfd, w->fd, events, w);
 }
 
 int rpcrdma_engine_rewatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events)

@@ -65,15 +65,6 @@
 #define DEFAULT_HANDSHAKE_MS 5000u
 #define DEFAULT_BOUNCE (UINT64_C(32) << 20)
 
-/** rr_local_mutex_init - initialises a mutex; it fails only by a bug of ours */
-void rr_local_mutex_init(pthread_mutex_t *m)
-{
-	int rc = pthread_mutex_init(m, NULL);
-
-	assert(rc == 0);
-	(void)rc;
-}
-
 /** rr_local_count_reg - counts a registration or deregistration */
 void rr_local_count_reg(struct local_fabric *f, bool dereg)
 {
@@ -242,7 +233,7 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 	rc = rr_local_closer_new(&f->closer);
 	if (rc)
 		goto out_free;
-	rr_local_mutex_init(&f->lock);
+	pthread_mutex_init(&f->lock, NULL);
 	rr_clients_init(&f->own_clients);
 	f->clients = f->attr.clients ? f->attr.clients : &f->own_clients;
 	f->clients->budgets[RR_SHARE_REGION].max = f->attr.limits.mapped_bytes_max;

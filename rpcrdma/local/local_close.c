@@ -72,7 +72,7 @@ int rr_local_closer_new(struct local_closer **ret)
 		free(c);
 		return -ENOMEM;
 	}
-	rr_local_mutex_init(&c->lock);
+	pthread_mutex_init(&c->lock, NULL);
 	list_init(&c->lines);
 	*ret = c;
 	return 0;

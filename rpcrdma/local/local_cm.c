@@ -29,12 +29,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/epoll.h"
 #include "local_int.h"
 
 #define EVENTS_PER_PROCESS 128 /* then the caller can do other work */
@@ -51,9 +51,7 @@ static struct local_cm *to_cm(struct rr_cm *cm)
 
 static int cm_watch(struct local_cm *cm, int fd, void *ptr)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = ptr };
-
-	return epoll_ctl(cm->base.fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	return epoll_add(cm->base.fd, fd, EPOLLIN | EPOLLRDHUP, ptr);
 }
 
 static void cm_free(struct local_cm *cm)

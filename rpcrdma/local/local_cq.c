@@ -22,11 +22,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/epoll.h"
 #include "local_int.h"
 
 #define FDS_EVERY 1024u
@@ -34,13 +34,6 @@
 #define IDLE_POLLS 2048u
 #define ACTIVE_KEPT 8u
 #define TICK_NS NS_PER_MS /* interval for conditions without notification */
-
-static int watch(struct local_cq *cq, int fd, uint32_t events, void *ptr)
-{
-	struct epoll_event ev = { .events = events, .data.ptr = ptr };
-
-	return epoll_ctl(cq->base.fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
 
 /** rr_local_cq_create - creates a completion queue for @depth completions
  *
@@ -63,16 +56,16 @@ int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **
 	list_init(&cq->ready);
 	list_init(&cq->work);
 	list_init(&cq->incoming);
-	rr_local_mutex_init(&cq->lock);
+	pthread_mutex_init(&cq->lock, NULL);
 	cq->base.fd = epoll_create1(EPOLL_CLOEXEC);
 	cq->selffd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	cq->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (cq->base.fd < 0 || cq->selffd < 0 || cq->timerfd < 0)
 		rc = -errno;
 	else
-		rc = watch(cq, cq->selffd, EPOLLIN, &cq->selffd);
+		rc = epoll_add(cq->base.fd, cq->selffd, EPOLLIN, &cq->selffd);
 	if (!rc)
-		rc = watch(cq, cq->timerfd, EPOLLIN, &cq->timerfd);
+		rc = epoll_add(cq->base.fd, cq->timerfd, EPOLLIN, &cq->timerfd);
 	if (rc) {
 		rr_local_cq_destroy(&cq->base);
 		return rc;
@@ -100,10 +93,7 @@ void rr_local_cq_destroy(struct rr_cq *base)
 
 static void kick(struct local_cq *cq)
 {
-	uint64_t one = 1;
-	ssize_t n = write(cq->selffd, &one, sizeof(one));
-
-	(void)n; /* a full counter is readable too, which is sufficient */
+	(void)eventfd_write(cq->selffd, 1); /* a full counter is readable too, which is sufficient */
 }
 
 /** rr_local_cq_signal - owner only: outside a poll, there is something to poll for */
@@ -174,7 +164,7 @@ static void take_incoming(struct local_cq *cq)
 		if (!qp)
 			break;
 		make_active(cq, qp);
-		if (qp->phase == PHASE_UP && watch(cq, qp->sock, EPOLLIN | EPOLLRDHUP, qp))
+		if (qp->phase == PHASE_UP && epoll_add(cq->base.fd, qp->sock, EPOLLIN | EPOLLRDHUP, qp))
 			rr_local_qp_kill(qp); /* no memory to watch it: its peer's end would stay unnoticed */
 	}
 }

@@ -429,7 +429,6 @@ static inline uint64_t peer_owner(const struct local_qp *qp)
 	__atomic_store_n(&(qp)->n.counter, (qp)->n.counter + (by), __ATOMIC_RELAXED)
 
 /* local.c */
-void rr_local_mutex_init(pthread_mutex_t *m);
 void rr_local_count_reg(struct local_fabric *f, bool dereg);
 void rr_local_qp_counted(struct local_qp *qp);
 uint64_t rr_local_link_due(struct local_fabric *f, uint64_t bytes);

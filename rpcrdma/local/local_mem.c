@@ -100,7 +100,7 @@ int rr_local_pd_create(struct rr_fabric *fabric, struct rr_pd **ret)
 		free(pd);
 		return -ENOMEM;
 	}
-	rr_local_mutex_init(&pd->lock);
+	pthread_mutex_init(&pd->lock, NULL);
 	list_init(&pd->qps);
 	list_init(&pd->mrs);
 	pd->salt = atomic_fetch_add(&f->next_salt, 1);

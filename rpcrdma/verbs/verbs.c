@@ -48,15 +48,6 @@
 #define CQ_MAX (1u << 20)
 #define RD_ATOM_MAX 128u /* the connection manager has eight bits for it */
 
-/** rr_verbs_mutex_init - initialises a mutex; it fails only by a bug of ours */
-void rr_verbs_mutex_init(pthread_mutex_t *m)
-{
-	int rc = pthread_mutex_init(m, NULL);
-
-	assert(rc == 0);
-	(void)rc;
-}
-
 /* ---- protection domains --------------------------------------------------------------------- */
 
 static int verbs_pd_create(struct rr_fabric *fabric, struct rr_pd **ret)
@@ -328,7 +319,7 @@ int rr_verbs_open(const struct rr_verbs_attr *attr, struct rr_fabric **ret)
 		return -ENOMEM;
 	f->base.ops = &fabric_verbs_ops;
 	list_init(&f->cqs);
-	rr_verbs_mutex_init(&f->lock);
+	pthread_mutex_init(&f->lock, NULL);
 	if (attr) {
 		f->sibling = attr->sibling;
 		f->sibling_ctx = attr->ctx;

@@ -33,10 +33,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/epoll.h"
 #include "verbs_int.h"
 
 #define WC_BATCH 32
@@ -44,13 +44,6 @@
 /* Depth of the first part; one entry less is requested, as devices keep one empty and round up to a power of two.
  * Enough for a connection of the default size. */
 #define PART_DEPTH_MIN 512u
-
-static int watch(int epfd, int fd)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
 
 /** rr_verbs_cq_create - creates a completion queue for at most @depth outstanding requests
  *
@@ -71,10 +64,10 @@ int rr_verbs_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **
 	cq->depth_max = depth;
 	list_init(&cq->node);
 	list_init(&cq->ended);
-	rr_verbs_mutex_init(&cq->lock);
+	pthread_mutex_init(&cq->lock, NULL);
 	cq->base.fd = epoll_create1(EPOLL_CLOEXEC);
 	cq->kickfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = cq->base.fd < 0 || cq->kickfd < 0 ? -errno : watch(cq->base.fd, cq->kickfd);
+	rc = cq->base.fd < 0 || cq->kickfd < 0 ? -errno : epoll_add(cq->base.fd, cq->kickfd, EPOLLIN, NULL);
 	if (rc)
 		goto fail;
 	cq->channel = ibv_create_comp_channel(f->ctx);
@@ -83,8 +76,9 @@ int rr_verbs_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **
 		goto fail;
 	}
 	flags = fcntl(cq->channel->fd, F_GETFL);
-	rc = fcntl(cq->channel->fd, F_SETFL, flags | O_NONBLOCK) ? -errno :
-								    watch(cq->base.fd, cq->channel->fd);
+	rc = fcntl(cq->channel->fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+	if (!rc)
+		rc = epoll_add(cq->base.fd, cq->channel->fd, EPOLLIN, NULL);
 	if (rc)
 		goto fail;
 	pthread_mutex_lock(&f->lock);
@@ -131,18 +125,14 @@ void rr_verbs_cq_destroy(struct rr_cq *base)
 
 static void kick(struct verbs_cq *cq)
 {
-	uint64_t one = 1;
-	ssize_t n = write(cq->kickfd, &one, sizeof(one));
-
-	(void)n; /* a full counter is readable too, which is sufficient */
+	(void)eventfd_write(cq->kickfd, 1); /* a full counter is readable too, which is sufficient */
 }
 
 static void take_kick(struct verbs_cq *cq)
 {
-	uint64_t count;
-	ssize_t n = read(cq->kickfd, &count, sizeof(count));
+	eventfd_t count;
 
-	(void)n; /* only to clear readability */
+	(void)eventfd_read(cq->kickfd, &count); /* only to clear readability */
 }
 
 /** rr_verbs_cq_break - event thread: marks a queue that delivers no more completions. fabric->lock, or an

@@ -20,10 +20,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/epoll.h"
 #include "fork.h"
 #include "verbs_int.h"
 
@@ -120,13 +120,6 @@ static bool take_async_events(struct verbs_fabric *f)
 	return errno == EAGAIN || errno == EINTR;
 }
 
-static int watch(struct verbs_fabric *f, int fd, void *mark)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = mark };
-
-	return epoll_ctl(f->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
-
 static void *events_main(void *arg)
 {
 	struct verbs_fabric *f = arg;
@@ -179,11 +172,11 @@ int rr_verbs_events_start(struct verbs_fabric *f)
 	rc = rr_verbs_channel(&f->up_channel);
 	if (rc)
 		goto out_stopfd;
-	rc = watch(f, f->stopfd, &f->stopfd);
+	rc = epoll_add(f->epfd, f->stopfd, EPOLLIN, &f->stopfd);
 	if (!rc)
-		rc = watch(f, f->up_channel->fd, &f->up_channel);
+		rc = epoll_add(f->epfd, f->up_channel->fd, EPOLLIN, &f->up_channel);
 	if (!rc)
-		rc = watch(f, f->ctx->async_fd, f->ctx);
+		rc = epoll_add(f->epfd, f->ctx->async_fd, EPOLLIN, f->ctx);
 	if (!rc)
 		rc = start_thread(f);
 	if (!rc)
@@ -199,11 +192,10 @@ out_epfd:
 /** rr_verbs_events_stop - stops the thread, after all queue pairs of @f are destroyed */
 void rr_verbs_events_stop(struct verbs_fabric *f)
 {
-	uint64_t one = 1;
-	ssize_t n = write(f->stopfd, &one, sizeof(one));
+	int rc = eventfd_write(f->stopfd, 1);
 
-	assert(n == sizeof(one));
-	(void)n;
+	assert(!rc);
+	(void)rc;
 	pthread_join(f->thread, NULL);
 	rdma_destroy_event_channel(f->up_channel);
 	close(f->stopfd);

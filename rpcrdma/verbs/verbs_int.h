@@ -254,9 +254,6 @@ static inline int verbs_err(int err)
 	return err > 0 ? -err : err < 0 ? err : -EIO;
 }
 
-/* verbs.c */
-void rr_verbs_mutex_init(pthread_mutex_t *m);
-
 /* verbs_addr.c */
 int rr_verbs_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ret);
 bool rr_verbs_addr_is_any(const struct sockaddr_storage *ss);

@@ -41,7 +41,7 @@ int rr_verbs_qp_new(struct rr_fabric *fabric, struct rdma_cm_id *id, struct verb
 	id->context = qp;
 	list_init(&qp->cm_node);
 	list_init(&qp->ended_node);
-	rr_verbs_mutex_init(&qp->lock);
+	pthread_mutex_init(&qp->lock, NULL);
 	for (unsigned i = 0; i < VERBS_MW_BUCKETS; i++)
 		list_init(&qp->bound[i]);
 	*ret = qp;

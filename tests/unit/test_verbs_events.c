@@ -190,7 +190,7 @@ static int init(void **state)
 	(void)state;
 	fabric.base.attr.cq_max = 16;
 	list_init(&fabric.cqs);
-	rr_verbs_mutex_init(&fabric.lock);
+	pthread_mutex_init(&fabric.lock, NULL);
 	fabric.up_channel = &channel;
 	return 0;
 }
