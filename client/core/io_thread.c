@@ -12,8 +12,8 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 
+#include "base/thread.h"
 #include "base/util.h"
 #include "io_thread.h"
 
@@ -31,24 +31,12 @@ static void stop_thread(struct rpcrdma_msg *msg)
 	container_of(msg, struct lt_io_thread, msg)->stop = true;
 }
 
-int lt_thread_create(pthread_t *ret, void *(*fn)(void *arg), void *arg)
-{
-	sigset_t all, was;
-	int rc;
-
-	sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &was);
-	rc = pthread_create(ret, NULL, fn, arg);
-	(void)pthread_sigmask(SIG_SETMASK, &was, NULL);
-	return -rc;
-}
-
 int lt_io_thread_start(struct lt_io_thread *t, struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr)
 {
 	int rc = rpcrdma_engine_create(d, attr, &t->engine);
 
 	if (!rc)
-		rc = lt_thread_create(&t->thread, thread_main, t);
+		rc = thread_start(&t->thread, NULL, thread_main, t);
 	t->runs = !rc;
 	return rc;
 }

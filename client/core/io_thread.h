@@ -20,11 +20,6 @@ struct lt_io_thread {
 	struct rpcrdma_msg msg;
 };
 
-/** lt_thread_create - creates a thread of the library: signals are for the program's own threads
- * Return: 0 or -EAGAIN.
- */
-must_check int lt_thread_create(pthread_t *ret, void *(*fn)(void *arg), void *arg);
-
 /** lt_io_thread_start - creates an engine and a thread that runs it until lt_io_thread_stop()
  *
  * Return: 0, -ENOMEM, -EAGAIN: no thread, or the errno of creating a descriptor. Call lt_io_thread_stop() in any case.

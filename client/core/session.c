@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/thread.h"
 #include "lt_bulk.h"
 #include "lt_stage.h"
 #include "rpcrdma_lab.h"
@@ -245,7 +246,7 @@ int leat_service_start(struct leat_session *s)
 		return -EDEADLK;
 	s->service_stop = false;
 	atomic_store(&s->has_service, true);
-	rc = lt_thread_create(&s->service, service_main, s);
+	rc = thread_start(&s->service, NULL, service_main, s);
 	if (rc)
 		atomic_store(&s->has_service, false);
 	return rc;

@@ -16,11 +16,11 @@
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "clnt_int.h"
 
 struct rr_lookup {
@@ -112,17 +112,13 @@ static void *run(void *arg)
 static int start_thread(struct rr_lookup *l)
 {
 	pthread_attr_t attr;
-	sigset_t all, old;
 	pthread_t thread;
 	int rc = -pthread_attr_init(&attr);
 
 	if (rc)
 		return rc;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all); /* the program's handlers run on its own threads */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = -pthread_create(&thread, &attr, run, l);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = thread_start(&thread, &attr, run, l);
 	pthread_attr_destroy(&attr);
 	return rc;
 }

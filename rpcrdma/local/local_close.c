@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <linux/close_range.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -33,6 +32,7 @@
 #include <unistd.h>
 
 #include "base/cond.h"
+#include "base/thread.h"
 #include "local_int.h"
 
 #define LINE_FULL 64u  /* per user; a connection can bring another 253 */
@@ -122,18 +122,6 @@ static void *grave_main(void *arg)
 	return NULL;
 }
 
-static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's own threads handle signals */
-	rc = pthread_create(thread, NULL, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
 static void close_fd(int fd)
 {
 	struct grave g = { .fd = fd };
@@ -144,7 +132,7 @@ static void close_fd(int fd)
 		return;
 	}
 	(void)sem_init(&g.taken, 0, 0);
-	if (!start_thread(&thread, grave_main, &g)) {
+	if (!thread_start(&thread, NULL, grave_main, &g)) {
 		while (sem_wait(&g.taken))
 			;
 		close(fd); /* not the last reference */
@@ -186,7 +174,7 @@ static void line_start(struct line *l)
 {
 	pthread_t thread;
 
-	if (l->running || !l->n || start_thread(&thread, line_main, l))
+	if (l->running || !l->n || thread_start(&thread, NULL, line_main, l))
 		return;
 	pthread_detach(thread);
 	l->running = true;

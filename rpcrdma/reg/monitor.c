@@ -36,7 +36,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +46,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/thread.h"
 #include "monitor.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -438,7 +438,6 @@ static int open_uffd(struct rr_monitor *m)
 
 static int start_thread(struct rr_monitor *m)
 {
-	sigset_t all, old;
 	pthread_attr_t attr;
 	int rc;
 
@@ -446,14 +445,11 @@ static int start_thread(struct rr_monitor *m)
 	if (rc)
 		return -rc;
 	(void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all); /* the program's own threads handle its signals */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&m->thread, &attr, run, m);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = thread_start(&m->thread, &attr, run, m);
 	pthread_attr_destroy(&attr);
 	if (!rc)
 		(void)pthread_setname_np(m->thread, "leat-monitor");
-	return -rc;
+	return rc;
 }
 
 /* Frees all but uffd, which the thread has closed if it ran. */

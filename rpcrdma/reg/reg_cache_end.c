@@ -15,10 +15,10 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "reg_cache_int.h"
 
 #define DIRTY_BYTES_MAX ((size_t)64 << 20)
@@ -230,7 +230,6 @@ static void *reaper_main(void *arg)
 
 int rr_cache_start_reaper(struct rr_cache *c)
 {
-	sigset_t all, old;
 	bool is_there;
 	int rc;
 
@@ -240,10 +239,7 @@ int rr_cache_start_reaper(struct rr_cache *c)
 	rr_cache_unlock(c);
 	if (is_there)
 		return 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&c->reaper, NULL, reaper_main, c);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = thread_start(&c->reaper, NULL, reaper_main, c);
 	if (!rc)
 		return 0;
 	rr_cache_lock(c);

@@ -18,12 +18,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/epoll.h"
+#include "base/thread.h"
 #include "fork.h"
 #include "verbs_int.h"
 
@@ -139,18 +139,6 @@ static void *events_main(void *arg)
 	}
 }
 
-static int start_thread(struct verbs_fabric *f)
-{
-	sigset_t everything, before;
-	int rc;
-
-	sigfillset(&everything);
-	pthread_sigmask(SIG_SETMASK, &everything, &before);
-	rc = pthread_create(&f->thread, NULL, events_main, f);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -rc;
-}
-
 /** rr_verbs_events_start - starts the thread; afterwards connections of @f may be established
  *
  * Return: 0, -ENOMEM, -EMFILE, -ENODEV without a connection manager in the kernel, -EAGAIN.
@@ -178,7 +166,7 @@ int rr_verbs_events_start(struct verbs_fabric *f)
 	if (!rc)
 		rc = epoll_add(f->epfd, f->ctx->async_fd, EPOLLIN, f->ctx);
 	if (!rc)
-		rc = start_thread(f);
+		rc = thread_start(&f->thread, NULL, events_main, f);
 	if (!rc)
 		return 0;
 	rdma_destroy_event_channel(f->up_channel);
