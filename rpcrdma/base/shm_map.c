@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * shm_map.c - maps memory files shared with a peer so that huge pages are possible
+ * shm_map.c - creates memory files shared with a peer, and maps them so that huge pages are possible
  *
- * Operation:  Reserves an address range long enough for an aligned mapping, maps the file into it, and unmaps
- *             the rest at both ends. Linux aligns by itself only where huge pages are enabled for shared memory
- *             in general.
+ * Operation:  rr_shm_map() reserves an address range long enough for an aligned mapping, maps the file into it, and
+ *             unmaps the rest at both ends. Linux aligns by itself only where huge pages are enabled for shared
+ *             memory in general.
  * Memory:     The caller owns the mapping.
  * Threads:    Any.
- * Errors:     errno of mmap(); EINVAL: a file of huge pages.
+ * Errors:     of the calls; EINVAL: a file of huge pages is not mapped.
  */
 #include <errno.h>
-#include <stdint.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -20,6 +20,21 @@
 #include "shm_map.h"
 
 #define HUGE_BYTES ((size_t)2 << 20)
+
+int rr_shm_create(const char *name, uint64_t bytes)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
 
 void *rr_shm_map(int fd, size_t bytes)
 {

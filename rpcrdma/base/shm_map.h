@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * shm_map.h - maps memory files shared with a peer so that huge pages are possible
+ * shm_map.h - creates memory files shared with a peer, and maps them so that huge pages are possible
  */
 #ifndef RR_SHM_MAP_H
 #define RR_SHM_MAP_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+#include "base/util.h"
+
+/** rr_shm_create - creates a memfd that is sealed at a fixed size
+ * @name: shown in /proc/PID/maps
+ *
+ * Return: the descriptor, or -errno of the call that failed.
+ */
+must_check int rr_shm_create(const char *name, uint64_t bytes);
 
 /** rr_shm_map - maps the first @bytes of @fd, shared, readable and writable
  *

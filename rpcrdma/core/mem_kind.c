@@ -20,7 +20,6 @@
  * Errors:     -ENOMEM, -EOPNOTSUPP.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -130,15 +129,12 @@ static void make_huge(void *mem, size_t bytes)
 
 static int memfd_get(const struct rr_source *src, size_t bytes, struct rr_extent *ret)
 {
-	int fd = memfd_create("rpcrdma-mem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = rr_shm_create("rpcrdma-mem", bytes);
 	void *map;
 
 	(void)src;
 	if (fd < 0)
 		return -ENOMEM;
-	if (bytes > INT64_MAX || ftruncate(fd, (off_t)bytes) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		goto out_close;
 	map = rr_shm_map(fd, bytes);
 	if (map == MAP_FAILED)
 		goto out_close;

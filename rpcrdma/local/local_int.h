@@ -449,7 +449,6 @@ enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *
 				     const struct local_map *stage);
 
 /* local_map.c: shared memory */
-int rr_local_memfd(const char *name, uint64_t size);
 bool rr_local_memfd_ok(int fd, uint64_t size);
 int rr_local_map_make(struct local_qp *qp, enum rr_share share, const char *name, uint64_t size,
 		      struct local_map **ret);

@@ -33,28 +33,6 @@
 #define REGION_CHARGE_MIN (UINT64_C(1) << 20) /* descriptors and mappings are scarce, too */
 #define SLOW_FREE (UINT64_C(64) << 20) /* a larger memfd takes long to free */
 
-/** rr_local_memfd - creates a memfd that is sealed at a fixed size
- * @name: shown in /proc/PID/maps
- * @size: in bytes
- *
- * Return: the descriptor, or -errno of the call that failed.
- */
-int rr_local_memfd(const char *name, uint64_t size)
-{
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, (off_t)size) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
 /** rr_local_memfd_ok - true if @fd is a memfd of ordinary pages that is sealed at @size bytes
  *
  * A memfd of huge pages is refused: its mappings are longer than requested.
@@ -136,7 +114,7 @@ static int map_new(struct local_qp *qp, enum rr_share share, int fd, uint64_t si
 int rr_local_map_make(struct local_qp *qp, enum rr_share share, const char *name, uint64_t size,
 		      struct local_map **ret)
 {
-	int rc, fd = rr_local_memfd(name, size);
+	int rc, fd = rr_shm_create(name, size);
 
 	if (fd < 0)
 		return fd;

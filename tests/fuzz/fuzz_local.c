@@ -28,6 +28,7 @@
 
 #include "base/wire.h"
 #include "local_int.h"
+#include "shm_map.h"
 
 #define RECVS 8u
 #define MSG_BYTES 1000u /* so that a ring has several pages */
@@ -234,7 +235,7 @@ static int some_fd(uint8_t kind, size_t bytes)
 
 	switch (kind % 5) {
 	case 1:
-		return rr_local_memfd("leat-fuzz", bytes);
+		return rr_shm_create("leat-fuzz", bytes);
 	case 2:
 		fd = memfd_create("leat-fuzz", MFD_CLOEXEC); /* may shrink under its user */
 		must(fd >= 0 && !ftruncate(fd, (off_t)bytes));
@@ -525,7 +526,7 @@ static void clean_up(void)
 
 static void make_memory(struct end *e)
 {
-	e->memfd = rr_local_memfd("leat-fuzz", AREAS * AREA_BYTES);
+	e->memfd = rr_shm_create("leat-fuzz", AREAS * AREA_BYTES);
 	must(e->memfd >= 0);
 	e->mem = mmap(NULL, AREAS * AREA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, e->memfd, 0);
 	must(e->mem != MAP_FAILED);

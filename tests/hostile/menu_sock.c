@@ -21,6 +21,7 @@
 
 #include "hostile.h"
 #include "local_int.h"
+#include "shm_map.h"
 
 #define RIGHTS_MAX 253
 #define HELLO_MS 200
@@ -108,7 +109,7 @@ static void attack_silent(struct attack_run *r)
 static int some_memfd(struct attack_run *r)
 {
 	static const uint64_t sizes[] = { 4096, 1u << 20, 64u << 20, 1u << 30, UINT64_C(16) << 30 };
-	int fd = rr_local_memfd("evil", sizes[run_rand(r, ARRAY_SIZE(sizes))]);
+	int fd = rr_shm_create("evil", sizes[run_rand(r, ARRAY_SIZE(sizes))]);
 
 	return fd < 0 ? -1 : fd;
 }
@@ -271,7 +272,7 @@ static void attack_offers(struct attack_run *r)
 		for (uint64_t id = 1000; id < 1000 + LOCAL_REGIONS_MAX && !run_over(r); id++) {
 			struct hs_msg hs;
 			uint64_t size = UINT64_C(1) << (20 + run_rand(r, 10));
-			int fd = rr_local_memfd("evil", size);
+			int fd = rr_shm_create("evil", size);
 
 			if (fd < 0)
 				break;

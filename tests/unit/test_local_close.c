@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "local_int.h"
+#include "shm_map.h"
 #include "test_local_pair.h"
 
 /* ---- sockets that linger ---- */
@@ -368,7 +369,7 @@ static void big_open(struct big *b, struct end *c)
 {
 	struct stat st;
 
-	b->fd = rr_local_memfd("big", BIG);
+	b->fd = rr_shm_create("big", BIG);
 	assert_int_equal(fstat(b->fd, &st), 0);
 	b->ino = st.st_ino;
 	b->mem = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);

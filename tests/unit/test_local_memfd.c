@@ -15,6 +15,7 @@
 
 #include "local_int.h"
 #include "memfd_menu.h"
+#include "shm_map.h"
 #include "test_local_pair.h"
 
 #define LEN ((2u << 20) + 4096u)
@@ -49,7 +50,7 @@ static void rig_open(struct rig *r, const struct rr_local_attr *attr)
 	end_open(&r->c, r->f, 256);
 	end_open(&r->s, r->g, 256);
 	assert_int_equal(rr_listen(r->s.cm, pair_path(), NULL, &r->s.l), 0);
-	r->fd = rr_local_memfd("mine", LEN);
+	r->fd = rr_shm_create("mine", LEN);
 	assert_true(r->fd >= 0);
 	r->mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	assert_ptr_not_equal(r->mem, MAP_FAILED);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include "local_int.h"
+#include "shm_map.h"
 #include "test_local_pair.h"
 
 #define SLAB (1u << 20)
@@ -20,7 +21,7 @@ struct slab {
 static void slab_open(struct slab *m, struct end *c, size_t len)
 {
 	m->len = len;
-	m->fd = rr_local_memfd("slab", len);
+	m->fd = rr_shm_create("slab", len);
 	assert_true(m->fd >= 0);
 	m->mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 	assert_ptr_not_equal(m->mem, MAP_FAILED);
