@@ -220,31 +220,16 @@ enum sqe_state { SQE_WAIT, SQE_MOVED };
 
 /* A posted send-queue request. */
 struct local_sqe {
-	struct rr_done *done;
-	enum rr_wr_op op;
-	unsigned flags, nsge;
-	enum sqe_state state;
-	enum rr_wc_status status;
-	struct rr_sge *sge; /* sge_max of them */
+	struct rr_wr wr;    /* as posted, without next; its sge: room for sge_max of them */
 	uint8_t *inl;       /* inline_max bytes */
 	uint32_t len;       /* of all SGEs */
-	uint64_t raddr;
-	uint32_t imm;
+	enum sqe_state state;
+	enum rr_wc_status status;
 	bool written;       /* WRITE_IMM: the bytes have been written, the message has not been sent */
-	uint32_t rkey;
-	struct local_mw *mw;
-	struct local_mr *mr;
-	uint64_t bind_addr, bind_len;
-	unsigned bind_access;
 	uint64_t due_ns;    /* simulated link: earliest completion */
 	uint64_t rnr_ns;    /* deadline of the wait for a receive; 0: not waiting */
 	uint32_t reqs;      /* requests at the peer, without a reply */
 	uint32_t handed;    /* bytes handed to the peer as requests */
-};
-
-struct local_rqe {
-	struct rr_done *done;
-	struct rr_sge sge;
 };
 
 struct local_srq {
@@ -253,7 +238,7 @@ struct local_srq {
 	uint32_t recv_bytes;
 	atomic_uint qps;      /* queue pairs set up with it */
 	struct list starved;  /* queue pairs with messages but no receive */
-	struct local_rqe rqe[];
+	struct rr_recv rqe[];
 };
 
 /* A completion not yet polled. */
@@ -333,7 +318,7 @@ struct local_qp {
 	uint32_t cqe_head, cqe_tail, cqe_mask;
 
 	/* receive queue; with a shared one rq_posted is the number of messages that may arrive, rqe is unused */
-	struct local_rqe *rqe;
+	struct rr_recv *rqe;
 	uint32_t rq_depth, rq_mask, rq_used, rq_posted, rq_taken;
 	struct rr_done *end;
 	struct list starved_node;
@@ -443,7 +428,7 @@ void rr_local_mw_destroy(struct rr_mw *mw);
 unsigned rr_local_qp_withdraw(struct rr_qp *qp, uint32_t rkey);
 void rr_local_mem_attach(struct local_qp *qp);
 void rr_local_mem_detach(struct local_qp *qp);
-enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct local_sqe *e);
+enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct rr_wr *wr);
 bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key);
 enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *req,
 				     const struct local_map *stage);
@@ -521,7 +506,7 @@ int rr_local_srq_create(struct rr_fabric *fabric, const struct rr_srq_attr *attr
 			struct rr_srq **ret);
 void rr_local_srq_destroy(struct rr_srq *srq);
 int rr_local_srq_post(struct rr_srq *srq, const struct rr_recv *recv);
-bool rr_local_srq_take(struct local_qp *qp, struct local_rqe *ret);
+bool rr_local_srq_take(struct local_qp *qp, struct rr_recv *ret);
 bool rr_local_srq_is_empty(struct local_qp *qp);
 void rr_local_srq_leave(struct local_qp *qp);
 

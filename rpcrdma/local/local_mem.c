@@ -456,47 +456,48 @@ void rr_local_mw_destroy(struct rr_mw *base)
 	free(mw);
 }
 
-static bool bind_ok(const struct local_pd *pd, const struct local_key *k,
-		    const struct local_sqe *e)
+static bool bind_ok(const struct local_pd *pd, const struct local_key *k, const struct rr_wr *wr)
 {
-	const struct rr_mr *mr = &e->mr->base;
+	const struct rr_mr *mr = wr->bind.mr;
+	const struct local_mw *mw = to_mw(wr->bind.mw);
+	unsigned access = wr->bind.access;
 	uint64_t off;
 
-	if (k->valid || k->mw != e->mw || key_slot(pd, e->rkey) != e->mw->slot ||
-	    (e->rkey ^ k->key) >> 8)
+	if (k->valid || k->mw != mw || key_slot(pd, wr->rkey) != mw->slot || (wr->rkey ^ k->key) >> 8)
 		return false;
 	if (mr->pd != &pd->base || !(mr->access & RR_ACCESS_MW_BIND) ||
-	    !(e->bind_access & RR_ACCESS_REMOTE) || e->bind_access & ~(unsigned)RR_ACCESS_REMOTE ||
-	    (e->bind_access & RR_ACCESS_REMOTE_WRITE && !(mr->access & RR_ACCESS_LOCAL_WRITE)))
+	    !(access & RR_ACCESS_REMOTE) || access & ~(unsigned)RR_ACCESS_REMOTE ||
+	    (access & RR_ACCESS_REMOTE_WRITE && !(mr->access & RR_ACCESS_LOCAL_WRITE)))
 		return false;
-	return e->bind_len && sub_u64(e->bind_addr, (uintptr_t)mr->addr, &off) &&
-	       range_fits(off, e->bind_len, mr->len);
+	return wr->bind.len && sub_u64((uintptr_t)wr->bind.addr, (uintptr_t)mr->addr, &off) &&
+	       range_fits(off, wr->bind.len, mr->len);
 }
 
 /** rr_local_mem_bind - executes a BIND of @qp's send queue
  *
  * Return: RR_WC_OK, or RR_WC_LOCAL: still bound, or beyond the region or its rights.
  */
-enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct local_sqe *e)
+enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct rr_wr *wr)
 {
 	struct local_pd *pd = to_pd(qp->base.pd);
+	uint32_t slot = to_mw(wr->bind.mw)->slot;
 	enum rr_wc_status status = RR_WC_LOCAL;
 	struct local_key *k;
 
-	if (e->mw->base.pd != &pd->base)
+	if (wr->bind.mw->pd != &pd->base)
 		return RR_WC_LOCAL;
 	pthread_mutex_lock(&pd->lock);
-	k = &pd->keys[e->mw->slot];
-	if (bind_ok(pd, k, e)) {
-		k->key = e->rkey;
-		k->mr = e->mr;
+	k = &pd->keys[slot];
+	if (bind_ok(pd, k, wr)) {
+		k->key = wr->rkey;
+		k->mr = to_mr(wr->bind.mr);
 		k->qp = qp;
-		k->addr = e->bind_addr;
-		k->len = e->bind_len;
-		k->access = e->bind_access;
+		k->addr = (uintptr_t)wr->bind.addr;
+		k->len = wr->bind.len;
+		k->access = wr->bind.access;
 		k->valid = true;
-		e->mr->windows++;
-		publish(pd, qp, e->mw->slot);
+		k->mr->windows++;
+		publish(pd, qp, slot);
 		status = RR_WC_OK;
 	}
 	pthread_mutex_unlock(&pd->lock);

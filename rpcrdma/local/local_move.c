@@ -205,13 +205,13 @@ static bool gather(const struct local_sqe *e, uint32_t off, uint32_t len, struct
 {
 	int n = 0;
 
-	if (e->flags & RR_WR_INLINE) {
+	if (e->wr.flags & RR_WR_INLINE) {
 		iov[0] = (struct iovec){ .iov_base = e->inl + off, .iov_len = len };
 		*ret_n = 1;
 		return range_fits(off, len, e->len);
 	}
-	for (unsigned i = 0; i < e->nsge && len; i++) {
-		const struct rr_sge *s = &e->sge[i];
+	for (unsigned i = 0; i < e->wr.nsge && len; i++) {
+		const struct rr_sge *s = &e->wr.sge[i];
 		uint32_t here;
 
 		if (off >= s->len) {
@@ -271,7 +271,7 @@ static bool stage_alloc(struct local_qp *qp, uint32_t len, uint64_t *ret_off)
 /* Sends requests for [e->handed, e->len) to the agent, as far as there is room; sets *ret_again if not all. */
 static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, bool *ret_again)
 {
-	bool write = e->op != RR_WR_READ, asked = false;
+	bool write = e->wr.op != RR_WR_READ, asked = false;
 	enum rr_wc_status status = RR_WC_OK;
 	int rc = stage_open(qp);
 
@@ -295,8 +295,8 @@ static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, boo
 			break;
 		}
 		r->write = write;
-		r->key = e->rkey;
-		r->addr = e->raddr + at;
+		r->key = e->wr.rkey;
+		r->addr = e->wr.raddr + at;
 		r->off = stage;
 		r->len = part;
 		qp->req[qp->req_head % LOCAL_REQS] = (struct local_req){
@@ -330,7 +330,7 @@ void rr_local_move_replies(struct local_qp *qp)
 		struct iovec iov[LOCAL_SGE_MAX];
 		int n;
 
-		if (status == RR_WC_OK && e->op == RR_WR_READ) {
+		if (status == RR_WC_OK && e->wr.op == RR_WR_READ) {
 			uint64_t at = (q->stage_end - q->len) % qp->stage->size;
 
 			if (!gather(e, q->off, q->len, iov, &n) ||
@@ -396,7 +396,7 @@ bool rr_local_move_serve(struct local_qp *qp, uint32_t until)
  */
 enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *ret_again)
 {
-	bool write = e->op != RR_WR_READ, ok = false;
+	bool write = e->wr.op != RR_WR_READ, ok = false;
 	enum rr_wc_status status = RR_WC_REM_ACCESS;
 	struct iovec iov[LOCAL_SGE_MAX];
 	struct peer_region *region;
@@ -406,7 +406,7 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *
 
 	if (!len)
 		return RR_WC_OK;
-	if (!reach_begin(qp, e->rkey, e->raddr, len, write ? RR_ACCESS_REMOTE_WRITE : RR_ACCESS_REMOTE_READ,
+	if (!reach_begin(qp, e->wr.rkey, e->wr.raddr, len, write ? RR_ACCESS_REMOTE_WRITE : RR_ACCESS_REMOTE_READ,
 			 BUSY_COPY, &r))
 		return RR_WC_REM_ACCESS;
 	region = r.place == PLACE_SLAB ? region_get(qp, r.region) : NULL;
@@ -432,7 +432,7 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *
 		if (rr_local_sock_gone(qp->sock))
 			status = RR_WC_LOST;
 		else
-			ok = rr_local_vm_copy(qp->peer.pid, iov, n, e->raddr, len, write);
+			ok = rr_local_vm_copy(qp->peer.pid, iov, n, e->wr.raddr, len, write);
 		if (ok)
 			rr_local_count(qp, vm_bytes, len);
 	}

@@ -132,7 +132,7 @@ static void flush_receives(struct local_qp *qp)
 		return;
 	}
 	while (qp->rq_taken != qp->rq_posted) {
-		const struct local_rqe *r = &qp->rqe[qp->rq_taken & qp->rq_mask];
+		const struct rr_recv *r = &qp->rqe[qp->rq_taken & qp->rq_mask];
 		struct rr_wc wc = { .done = r->done, .status = RR_WC_FLUSHED };
 
 		qp->rq_taken++;
@@ -185,11 +185,11 @@ void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t 
 static void complete_sqe(struct local_qp *qp, enum rr_wc_status status)
 {
 	struct local_sqe *e = &qp->sqe[qp->sq_tail & qp->sq_mask];
-	struct rr_wc wc = { .done = e->done, .status = status };
+	struct rr_wc wc = { .done = e->wr.done, .status = status };
 	uint32_t give_back = ++qp->sq_unreleased;
 
 	qp->sq_tail++;
-	if (status == RR_WC_OK && !(e->flags & RR_WR_SIGNALED))
+	if (status == RR_WC_OK && !(e->wr.flags & RR_WR_SIGNALED))
 		return;
 	qp->sq_unreleased = 0;
 	rr_local_qp_complete(qp, &wc, give_back, 0);
@@ -294,7 +294,7 @@ bool rr_local_sge_ok(const struct rr_pd *pd, const struct rr_sge *s, bool write)
 int rr_local_post_recv(struct rr_qp *base, const struct rr_recv *recv)
 {
 	struct local_qp *qp = to_qp(base);
-	struct local_rqe *r = &qp->rqe[qp->rq_posted & qp->rq_mask];
+	struct rr_recv *r = &qp->rqe[qp->rq_posted & qp->rq_mask];
 
 	if (qp->phase == PHASE_DEAD)
 		return -ENOTCONN;
@@ -302,8 +302,7 @@ int rr_local_post_recv(struct rr_qp *base, const struct rr_recv *recv)
 		return -EINVAL;
 	if (qp->rq_used == qp->rq_depth)
 		return -ENOMEM;
-	r->done = recv->done;
-	r->sge = recv->sge;
+	*r = *recv;
 	qp->rq_used++;
 	qp->rq_posted++;
 	if (qp->phase == PHASE_UP)
@@ -325,25 +324,18 @@ static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 	e = &qp->sqe[slot];
 	sge = qp->sge + slot * qp->sge_max;
 	inl = qp->inl + slot * qp->inline_max;
-	*e = (struct local_sqe){ .done = wr->done, .op = wr->op, .flags = wr->flags,
-				 .nsge = wr->nsge, .sge = sge, .inl = inl,
-				 .raddr = wr->raddr, .imm = wr->imm, .rkey = wr->rkey };
+	*e = (struct local_sqe){ .wr = *wr, .inl = inl };
+	e->wr.sge = sge;
 	for (unsigned i = 0; i < wr->nsge; i++) {
 		if (wr->flags & RR_WR_INLINE && wr->sge[i].len)
 			memcpy(inl + e->len, wr->sge[i].addr, wr->sge[i].len);
 		sge[i] = wr->sge[i];
 		e->len += wr->sge[i].len;
 	}
-	if (wr->op == RR_WR_BIND) {
-		e->mw = to_mw(wr->bind.mw);
-		e->mr = to_mr(wr->bind.mr);
-		e->bind_addr = (uintptr_t)wr->bind.addr;
-		e->bind_len = wr->bind.len;
-		e->bind_access = wr->bind.access;
+	if (wr->op == RR_WR_BIND)
 		wr->bind.mw->rkey = wr->rkey;
-	} else if (wr->op != RR_WR_LOCAL_INV && (link->rate_bytes_s || link->op_ns)) {
+	else if (wr->op != RR_WR_LOCAL_INV && (link->rate_bytes_s || link->op_ns))
 		e->due_ns = rr_local_link_due(to_fabric(qp->base.fabric), e->len);
-	}
 	qp->sq_used++;
 	qp->sq_head++;
 }
@@ -382,10 +374,10 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 
 static bool sges_ok(const struct local_qp *qp, const struct local_sqe *e)
 {
-	if (e->flags & RR_WR_INLINE)
+	if (e->wr.flags & RR_WR_INLINE)
 		return true;
-	for (unsigned i = 0; i < e->nsge; i++)
-		if (!rr_local_sge_ok(qp->base.pd, &e->sge[i], e->op == RR_WR_READ))
+	for (unsigned i = 0; i < e->wr.nsge; i++)
+		if (!rr_local_sge_ok(qp->base.pd, &e->wr.sge[i], e->wr.op == RR_WR_READ))
 			return false;
 	return true;
 }
@@ -397,7 +389,7 @@ static void move_send(struct local_qp *qp, struct local_sqe *e)
 
 	if (e->due_ns && e->due_ns > clock_now_ns())
 		return;
-	if (e->op != RR_WR_WRITE_IMM && e->len > qp->peer_recv_bytes) {
+	if (e->wr.op != RR_WR_WRITE_IMM && e->len > qp->peer_recv_bytes) {
 		e->status = RR_WC_REM_OP;
 		e->state = SQE_MOVED;
 		return;
@@ -426,7 +418,7 @@ static void move_transfer(struct local_qp *qp, struct local_sqe *e)
 {
 	bool again = false;
 
-	if (!sges_ok(qp, e) || (e->op == RR_WR_READ && !qp->read_depth))
+	if (!sges_ok(qp, e) || (e->wr.op == RR_WR_READ && !qp->read_depth))
 		e->status = RR_WC_LOCAL;
 	else
 		e->status = rr_local_move(qp, e, &again);
@@ -449,7 +441,7 @@ static void move_write_imm(struct local_qp *qp, struct local_sqe *e)
 
 static void move_one(struct local_qp *qp, struct local_sqe *e)
 {
-	switch (e->op) {
+	switch (e->wr.op) {
 	case RR_WR_SEND:
 	case RR_WR_SEND_INV:
 		if (sges_ok(qp, e)) {
@@ -466,10 +458,10 @@ static void move_one(struct local_qp *qp, struct local_sqe *e)
 		move_write_imm(qp, e);
 		return;
 	case RR_WR_BIND:
-		e->status = rr_local_mem_bind(qp, e);
+		e->status = rr_local_mem_bind(qp, &e->wr);
 		break;
 	case RR_WR_LOCAL_INV:
-		e->status = rr_local_mem_invalidate(qp, e->rkey) ? RR_WC_OK : RR_WC_LOCAL;
+		e->status = rr_local_mem_invalidate(qp, e->wr.rkey) ? RR_WC_OK : RR_WC_LOCAL;
 		break;
 	}
 	e->state = SQE_MOVED;
@@ -482,7 +474,7 @@ static void run_moves(struct local_qp *qp)
 
 	for (uint32_t i = qp->sq_tail; i != qp->sq_head; i++) {
 		struct local_sqe *e = &qp->sqe[i & qp->sq_mask];
-		bool read = e->op == RR_WR_READ;
+		bool read = e->wr.op == RR_WR_READ;
 
 		/* nothing behind a failed entry is executed; a Read in front of it still is, otherwise the failure
 		 * could not complete */
@@ -492,7 +484,7 @@ static void run_moves(struct local_qp *qp)
 			reads += read && e->reqs;
 			continue;
 		}
-		if ((e->flags & RR_WR_FENCE && reads) || (read && reads && reads >= qp->read_depth))
+		if ((e->wr.flags & RR_WR_FENCE && reads) || (read && reads && reads >= qp->read_depth))
 			return;
 		move_one(qp, e);
 		if (qp->phase != PHASE_UP)

@@ -199,19 +199,19 @@ void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 	m = ring_msg(&qp->peer_ring);
 	to = m->data;
 	m->len = e->len;
-	m->with = e->op == RR_WR_SEND_INV ? RING_INV : RING_PLAIN;
-	m->word = e->rkey;
+	m->with = e->wr.op == RR_WR_SEND_INV ? RING_INV : RING_PLAIN;
+	m->word = e->wr.rkey;
 	m->req_seq = qp->req_head;
-	if (e->op == RR_WR_WRITE_IMM) {
+	if (e->wr.op == RR_WR_WRITE_IMM) {
 		m->with = RING_IMM;
-		m->word = e->imm;
-	} else if (e->flags & RR_WR_INLINE) {
+		m->word = e->wr.imm;
+	} else if (e->wr.flags & RR_WR_INLINE) {
 		memcpy(to, e->inl, e->len);
 		to += e->len;
 	} else {
-		for (unsigned i = 0; i < e->nsge; i++) {
-			memcpy(to, e->sge[i].addr, e->sge[i].len);
-			to += e->sge[i].len;
+		for (unsigned i = 0; i < e->wr.nsge; i++) {
+			memcpy(to, e->wr.sge[i].addr, e->wr.sge[i].len);
+			to += e->wr.sge[i].len;
 		}
 	}
 	rr_local_count(qp, bytes_copied, (uint64_t)(to - m->data));
@@ -225,7 +225,7 @@ static bool take_message(struct local_qp *qp)
 {
 	const struct shm_msg *m = ring_msg(&qp->my_ring);
 	const volatile struct shm_msg *v = m; /* each word is read once, since the peer may change it */
-	struct local_rqe r;
+	struct rr_recv r;
 	uint32_t with = v->with;
 	struct rr_wc wc = { .status = RR_WC_OK, .byte_len = v->len,
 			    .with_inv = with == RING_INV, .with_imm = with == RING_IMM };

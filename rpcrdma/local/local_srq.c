@@ -71,7 +71,7 @@ int rr_local_srq_post(struct rr_srq *base, const struct rr_recv *recv)
 		return -EINVAL;
 	if (srq->head - srq->tail == srq->depth)
 		return -ENOMEM;
-	srq->rqe[srq->head++ & srq->mask] = (struct local_rqe){ recv->done, recv->sge };
+	srq->rqe[srq->head++ & srq->mask] = *recv;
 	wake_next(srq);
 	return 0;
 }
@@ -90,7 +90,7 @@ void rr_local_srq_leave(struct local_qp *qp)
  *
  * Return: false: there is no receive, and @qp is in the starved list.
  */
-bool rr_local_srq_take(struct local_qp *qp, struct local_rqe *ret)
+bool rr_local_srq_take(struct local_qp *qp, struct rr_recv *ret)
 {
 	struct local_srq *srq = to_srq(qp->base.srq);
 

@@ -178,24 +178,24 @@ void __wrap_rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 	uint32_t len = 0;
 
 	pthread_mutex_lock(&lock);
-	if (!(tampering & TAMPER_CALLS) || e->op == RR_WR_WRITE_IMM || e->len > sizeof(bytes) ||
+	if (!(tampering & TAMPER_CALLS) || e->wr.op == RR_WR_WRITE_IMM || e->len > sizeof(bytes) ||
 	    run_rand(&run, 8)) {
 		pthread_mutex_unlock(&lock);
 		__real_rr_local_ring_send(qp, e);
 		return;
 	}
-	if (e->flags & RR_WR_INLINE) {
+	if (e->wr.flags & RR_WR_INLINE) {
 		memcpy(bytes, e->inl, e->len);
 		len = e->len;
 	}
-	for (unsigned i = 0; !(e->flags & RR_WR_INLINE) && i < e->nsge; i++) {
-		memcpy(bytes + len, e->sge[i].addr, e->sge[i].len);
-		len += e->sge[i].len;
+	for (unsigned i = 0; !(e->wr.flags & RR_WR_INLINE) && i < e->wr.nsge; i++) {
+		memcpy(bytes + len, e->wr.sge[i].addr, e->wr.sge[i].len);
+		len += e->wr.sge[i].len;
 	}
 	sge.len = change_message(bytes, len, MIN(qp->peer_recv_bytes, MESSAGE_MAX));
-	changed.flags &= ~(unsigned)RR_WR_INLINE;
-	changed.sge = &sge;
-	changed.nsge = 1;
+	changed.wr.flags &= ~(unsigned)RR_WR_INLINE;
+	changed.wr.sge = &sge;
+	changed.wr.nsge = 1;
 	changed.len = sge.len;
 	__real_rr_local_ring_send(qp, &changed);
 	pthread_mutex_unlock(&lock);
