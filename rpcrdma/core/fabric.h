@@ -18,7 +18,7 @@
  *             one receive while connected. A queue pair that uses a shared receive queue has no receives of its
  *             own. Instead, a completion reports its end (qp_attr.end), after all of its messages.
  *
- * Memory:     A post copies work requests, their SGE arrays and inline messages. The memory behind the SGEs
+ * Memory:     A post copies work requests and their SGE arrays. The memory behind the SGEs
  *             belongs to the fabric until the completion of that request (or of a later signalled one on the
  *             same queue). Receive buffers belong to it until their completion.
  * Threads:    A completion queue and all queue pairs on it belong to one thread at a time. Exception: a
@@ -192,7 +192,6 @@ enum rr_wr_op { RR_WR_SEND, RR_WR_SEND_INV, RR_WR_WRITE, RR_WR_WRITE_IMM, RR_WR_
 enum rr_wr_flags {
 	RR_WR_SIGNALED = 1u << 0, /* completes in the queue; errors always do */
 	RR_WR_FENCE = 1u << 1,    /* waits for earlier RDMA Reads of this queue pair */
-	RR_WR_INLINE = 1u << 2,   /* payload copied at the post; needs no mr; <= qp attr inline_max */
 };
 
 /* A send-queue request. Unsignalled ones have completed when a later signalled one completes. */
@@ -236,7 +235,6 @@ struct rr_qp_attr {
 	struct rr_srq *srq;      /* source of receives; NULL: they are posted to the queue pair.
 				  * rq_depth bounds the receives it uses at once */
 	struct rr_done *end;     /* with srq: completes RR_WC_FLUSHED, once, if it was connected */
-	uint32_t inline_max;     /* in: requested RR_WR_INLINE bytes; out: bytes granted by the device */
 };
 
 struct rr_srq_attr {
@@ -362,7 +360,7 @@ struct rr_fabric_ops {
 	 * -EAGAIN: the listener's backlog is full; dialling a little later may succeed. */
 	int (*qp_dial)(struct rr_cm *cm, const char *addr, struct rr_trust *trust,
 		       struct rr_qp **ret);
-	int (*qp_setup)(struct rr_qp *qp, struct rr_qp_attr *attr);
+	int (*qp_setup)(struct rr_qp *qp, const struct rr_qp_attr *attr);
 	int (*qp_connect)(struct rr_qp *qp, const struct rr_conn_param *param);
 	int (*qp_accept)(struct rr_qp *qp, const struct rr_conn_param *param);
 	/* Refuses a REQUEST; the queue pair still has to be destroyed. */
@@ -396,9 +394,9 @@ struct rr_fabric_ops {
 };
 
 /** rr_wr_fits - for a fabric's post_send: is @wr within the limits of its queue pair and of the device?
- * @sge_max, @inline_max: as set up
+ * @sge_max: as set up
  */
-static inline bool rr_wr_fits(const struct rr_qp *qp, const struct rr_wr *wr, unsigned sge_max, uint32_t inline_max)
+static inline bool rr_wr_fits(const struct rr_qp *qp, const struct rr_wr *wr, unsigned sge_max)
 {
 	uint64_t len = 0;
 
@@ -406,8 +404,6 @@ static inline bool rr_wr_fits(const struct rr_qp *qp, const struct rr_wr *wr, un
 		return false;
 	for (unsigned i = 0; i < wr->nsge; i++)
 		len += wr->sge[i].len;
-	if (wr->flags & RR_WR_INLINE && (len > inline_max || wr->op == RR_WR_READ))
-		return false;
 	return len <= qp->fabric->attr.msg_bytes_max;
 }
 
@@ -561,7 +557,7 @@ static inline must_check int rr_qp_dial(struct rr_cm *cm, const char *addr, stru
 	return rr_qp_dial_trusted(cm, addr, NULL, ret);
 }
 
-static inline must_check int rr_qp_setup(struct rr_qp *qp, struct rr_qp_attr *attr)
+static inline must_check int rr_qp_setup(struct rr_qp *qp, const struct rr_qp_attr *attr)
 {
 	int rc;
 

@@ -29,7 +29,6 @@
 #define LOCAL_REQS 128u            /* requests outstanding at the peer; a power of two */
 #define LOCAL_REQ_BYTES (256u * 1024) /* per request; both sides work at once on a long transfer */
 #define LOCAL_SGE_MAX 32u
-#define LOCAL_INLINE_MAX 256u
 #define LOCAL_RING_BYTES_MAX (64u << 20)
 #define LOCAL_LINE 64
 #define LOCAL_STAGE_MAX (UINT64_C(64) << 20) /* a peer's bounce area: we may wait while the peer empties it */
@@ -221,7 +220,6 @@ enum sqe_state { SQE_WAIT, SQE_MOVED };
 /* A posted send-queue request. */
 struct local_sqe {
 	struct rr_wr wr;    /* as posted, without next; its sge: room for sge_max of them */
-	uint8_t *inl;       /* inline_max bytes */
 	uint32_t len;       /* of all SGEs */
 	enum sqe_state state;
 	enum rr_wc_status status;
@@ -326,9 +324,8 @@ struct local_qp {
 	/* send queue */
 	struct local_sqe *sqe; /* start of the memory of all queues */
 	struct rr_sge *sge; /* sge_max for each entry */
-	uint8_t *inl;       /* inline_max bytes for each entry */
 	uint32_t sq_depth, sq_mask, sq_used, sq_head, sq_tail, sq_unreleased;
-	unsigned sge_max, inline_max;
+	unsigned sge_max;
 	uint32_t msg_head, peer_posted;
 	bool peer_gone;
 
@@ -471,7 +468,7 @@ bool rr_local_ring_idle(struct local_qp *qp);
 
 /* local_qp.c */
 int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret);
-int rr_local_qp_setup(struct rr_qp *qp, struct rr_qp_attr *attr);
+int rr_local_qp_setup(struct rr_qp *qp, const struct rr_qp_attr *attr);
 void rr_local_qp_attach(struct local_qp *qp);
 void rr_local_qp_disconnect(struct rr_qp *qp);
 void rr_local_qp_destroy(struct rr_qp *qp);

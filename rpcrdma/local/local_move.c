@@ -205,11 +205,6 @@ static bool gather(const struct local_sqe *e, uint32_t off, uint32_t len, struct
 {
 	int n = 0;
 
-	if (e->wr.flags & RR_WR_INLINE) {
-		iov[0] = (struct iovec){ .iov_base = e->inl + off, .iov_len = len };
-		*ret_n = 1;
-		return range_fits(off, len, e->len);
-	}
 	for (unsigned i = 0; i < e->wr.nsge && len; i++) {
 		const struct rr_sge *s = &e->wr.sge[i];
 		uint32_t here;

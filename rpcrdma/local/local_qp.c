@@ -20,7 +20,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "local_int.h"
@@ -55,13 +54,13 @@ int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret)
 	return 0;
 }
 
-/* One block: the entries of all queues, the SGEs of the send queue, then its inline data. Not zeroed: an entry
+/* One block: the entries of all queues, then the SGEs of the send queue. Not zeroed: an entry
  * is written before it is read, and a connection with few messages on their way touches a page of each. */
 static int alloc_queues(struct local_qp *qp)
 {
 	size_t sq = pow2_at_least(qp->sq_depth), rq = pow2_at_least(qp->rq_depth);
 	size_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth + 1); /* plus qp->end */
-	size_t bytes = sq * (sizeof(*qp->sqe) + qp->sge_max * sizeof(*qp->sge) + qp->inline_max) + rq * sizeof(*qp->rqe) +
+	size_t bytes = sq * (sizeof(*qp->sqe) + qp->sge_max * sizeof(*qp->sge)) + rq * sizeof(*qp->rqe) +
 		       cq * sizeof(*qp->cqe);
 
 	qp->sqe = malloc(bytes);
@@ -70,7 +69,6 @@ static int alloc_queues(struct local_qp *qp)
 	qp->rqe = (void *)(qp->sqe + sq);
 	qp->cqe = (void *)(qp->rqe + rq);
 	qp->sge = (void *)(qp->cqe + cq);
-	qp->inl = (void *)(qp->sge + sq * qp->sge_max);
 	qp->sq_mask = (uint32_t)sq - 1;
 	qp->rq_mask = (uint32_t)rq - 1;
 	qp->cqe_mask = (uint32_t)cq - 1;
@@ -81,7 +79,7 @@ static int alloc_queues(struct local_qp *qp)
  *
  * Return: 0, -EINVAL beyond the fabric's limits or when repeated, -ENOMEM.
  */
-int rr_local_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
+int rr_local_qp_setup(struct rr_qp *base, const struct rr_qp_attr *attr)
 {
 	struct local_qp *qp = to_qp(base);
 	const struct rr_local_limits *l = &to_fabric(base->fabric)->attr.limits;
@@ -91,11 +89,9 @@ int rr_local_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
 	    attr->sge_max > l->sge_max || attr->recv_bytes > LOCAL_RING_BYTES_MAX ||
 	    rr_local_ring_bytes(attr->rq_depth, attr->recv_bytes) > LOCAL_RING_BYTES_MAX)
 		return -EINVAL;
-	attr->inline_max = MIN(attr->inline_max, LOCAL_INLINE_MAX);
 	qp->sq_depth = attr->sq_depth;
 	qp->rq_depth = attr->rq_depth;
 	qp->sge_max = attr->sge_max;
-	qp->inline_max = attr->inline_max;
 	qp->my_recv_bytes = attr->recv_bytes;
 	if (attr->srq && to_srq(attr->srq)->recv_bytes < attr->recv_bytes)
 		return -EINVAL;
@@ -315,7 +311,6 @@ static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 	const struct rr_local_link *link = &to_fabric(qp->base.fabric)->attr.link;
 	struct local_sqe *e;
 	struct rr_sge *sge;
-	uint8_t *inl;
 	size_t slot;
 
 	if (qp->sq_head == qp->sq_tail)
@@ -323,12 +318,9 @@ static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 	slot = qp->sq_head & qp->sq_mask;
 	e = &qp->sqe[slot];
 	sge = qp->sge + slot * qp->sge_max;
-	inl = qp->inl + slot * qp->inline_max;
-	*e = (struct local_sqe){ .wr = *wr, .inl = inl };
+	*e = (struct local_sqe){ .wr = *wr };
 	e->wr.sge = sge;
 	for (unsigned i = 0; i < wr->nsge; i++) {
-		if (wr->flags & RR_WR_INLINE && wr->sge[i].len)
-			memcpy(inl + e->len, wr->sge[i].addr, wr->sge[i].len);
 		sge[i] = wr->sge[i];
 		e->len += wr->sge[i].len;
 	}
@@ -354,7 +346,7 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 	if (qp->phase != PHASE_UP)
 		return -ENOTCONN;
 	for (const struct rr_wr *w = wr; w; w = w->next, n++)
-		if (!rr_wr_fits(base, w, qp->sge_max, qp->inline_max))
+		if (!rr_wr_fits(base, w, qp->sge_max))
 			return -EINVAL;
 	if (n > qp->sq_depth - qp->sq_used)
 		return -ENOMEM;
@@ -374,8 +366,6 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 
 static bool sges_ok(const struct local_qp *qp, const struct local_sqe *e)
 {
-	if (e->wr.flags & RR_WR_INLINE)
-		return true;
 	for (unsigned i = 0; i < e->wr.nsge; i++)
 		if (!rr_local_sge_ok(qp->base.pd, &e->wr.sge[i], e->wr.op == RR_WR_READ))
 			return false;

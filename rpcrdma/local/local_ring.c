@@ -205,9 +205,6 @@ void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 	if (e->wr.op == RR_WR_WRITE_IMM) {
 		m->with = RING_IMM;
 		m->word = e->wr.imm;
-	} else if (e->wr.flags & RR_WR_INLINE) {
-		memcpy(to, e->inl, e->len);
-		to += e->len;
 	} else {
 		for (unsigned i = 0; i < e->wr.nsge; i++) {
 			memcpy(to, e->wr.sge[i].addr, e->wr.sge[i].len);

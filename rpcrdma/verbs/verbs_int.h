@@ -191,7 +191,6 @@ struct verbs_qp {
 	unsigned part, slot;            /* of base.cq */
 	uint64_t tag;                   /* upper half of its wr_ids */
 	unsigned sq_depth, rq_depth, sge_max;
-	uint32_t inline_max;
 	/* Rings, indexed by count & mask: entries from tail to head are at the device. */
 	struct rr_done **sq, **rq;
 	uint32_t sq_mask, sq_head, sq_tail;
@@ -310,7 +309,7 @@ int rr_verbs_channel(struct rdma_event_channel **ret);
 
 /* verbs_qp.c */
 int rr_verbs_qp_new(struct rr_fabric *fabric, struct rdma_cm_id *id, struct verbs_qp **ret);
-int rr_verbs_qp_setup(struct rr_qp *qp, struct rr_qp_attr *attr);
+int rr_verbs_qp_setup(struct rr_qp *qp, const struct rr_qp_attr *attr);
 void rr_verbs_qp_to_error(struct verbs_qp *qp);
 void rr_verbs_qp_disconnect(struct rr_qp *qp);
 void rr_verbs_qp_destroy(struct rr_qp *qp);

@@ -64,44 +64,33 @@ static void free_rings(struct verbs_qp *qp)
 	qp->sq = qp->rq = NULL;
 }
 
-/* The inline size is optional: if the device refuses it, a smaller one is tried. */
-static int create_qp(struct verbs_qp *qp, struct rr_qp_attr *attr)
+static int create_qp(struct verbs_qp *qp, const struct rr_qp_attr *attr)
 {
-	struct verbs_cq *cq = to_cq(attr->cq);
-	struct ibv_qp_init_attr init;
+	struct ibv_cq *cq = to_cq(attr->cq)->parts[qp->part].cq;
+	struct ibv_qp_init_attr init = {
+		.qp_context = qp,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = attr->sq_depth,
+			 .max_recv_wr = attr->rq_depth,
+			 .max_send_sge = attr->sge_max,
+			 .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
 
-	qp->id->verbs = to_fabric(qp->base.fabric)->ctx; /* where rdma_create_qp() creates it */
-	for (;;) {
-		init = (struct ibv_qp_init_attr){
-			.qp_context = qp,
-			.send_cq = cq->parts[qp->part].cq,
-			.recv_cq = cq->parts[qp->part].cq,
-			.cap = { .max_send_wr = attr->sq_depth,
-				 .max_recv_wr = attr->rq_depth,
-				 .max_send_sge = attr->sge_max,
-				 .max_recv_sge = 1,
-				 .max_inline_data = attr->inline_max },
-			.qp_type = IBV_QPT_RC,
-		};
-		if (attr->srq) {
-			init.srq = to_srq(attr->srq)->srq;
-			init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
-		}
-		if (!rdma_create_qp(qp->id, to_pd(attr->pd)->pd, &init))
-			break;
-		if (!attr->inline_max)
-			return verbs_err(errno);
-		attr->inline_max /= 2;
+	if (attr->srq) {
+		init.srq = to_srq(attr->srq)->srq;
+		init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
 	}
-	attr->inline_max = MIN(attr->inline_max, init.cap.max_inline_data);
-	return 0;
+	qp->id->verbs = to_fabric(qp->base.fabric)->ctx; /* where rdma_create_qp() creates it */
+	return rdma_create_qp(qp->id, to_pd(attr->pd)->pd, &init) ? verbs_err(errno) : 0;
 }
 
 /** rr_verbs_qp_setup - creates the queues of a dialled or requested queue pair
  *
  * Return: 0, -EINVAL beyond the device's limits or when repeated, -ENOMEM, errors of the device.
  */
-int rr_verbs_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
+int rr_verbs_qp_setup(struct rr_qp *base, const struct rr_qp_attr *attr)
 {
 	struct verbs_qp *qp = to_qp(base);
 	const struct rr_fabric_attr *max = &base->fabric->attr;
@@ -124,7 +113,6 @@ int rr_verbs_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
 	rc = create_qp(qp, attr);
 	if (rc)
 		goto out_detach;
-	qp->inline_max = attr->inline_max;
 	base->pd = attr->pd;
 	base->cq = attr->cq;
 	if (base->srq)
@@ -254,8 +242,7 @@ int rr_verbs_post_recv(struct rr_qp *base, const struct rr_recv *recv)
 static unsigned send_flags(const struct rr_wr *wr)
 {
 	return (wr->flags & RR_WR_SIGNALED ? IBV_SEND_SIGNALED : 0u) |
-	       (wr->flags & RR_WR_FENCE ? IBV_SEND_FENCE : 0u) |
-	       (wr->flags & RR_WR_INLINE ? IBV_SEND_INLINE : 0u);
+	       (wr->flags & RR_WR_FENCE ? IBV_SEND_FENCE : 0u);
 }
 
 /* Converts one request, with room for its entries at @sge. Windows change their state here. */
@@ -358,7 +345,7 @@ int rr_verbs_post_send(struct rr_qp *base, const struct rr_wr *wr)
 	if (is_dead(qp) || !atomic_load_explicit(&qp->up, memory_order_relaxed))
 		return -ENOTCONN;
 	for (const struct rr_wr *w = wr; w; w = w->next, n++) {
-		if (!rr_wr_fits(base, w, qp->sge_max, qp->inline_max))
+		if (!rr_wr_fits(base, w, qp->sge_max))
 			return -EINVAL;
 		if (w->op == RR_WR_SEND_INV && !base->fabric->attr.send_inv)
 			return -EOPNOTSUPP;

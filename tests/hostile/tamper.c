@@ -184,16 +184,11 @@ void __wrap_rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 		__real_rr_local_ring_send(qp, e);
 		return;
 	}
-	if (e->wr.flags & RR_WR_INLINE) {
-		memcpy(bytes, e->inl, e->len);
-		len = e->len;
-	}
-	for (unsigned i = 0; !(e->wr.flags & RR_WR_INLINE) && i < e->wr.nsge; i++) {
+	for (unsigned i = 0; i < e->wr.nsge; i++) {
 		memcpy(bytes + len, e->wr.sge[i].addr, e->wr.sge[i].len);
 		len += e->wr.sge[i].len;
 	}
 	sge.len = change_message(bytes, len, MIN(qp->peer_recv_bytes, MESSAGE_MAX));
-	changed.wr.flags &= ~(unsigned)RR_WR_INLINE;
 	changed.wr.sge = &sge;
 	changed.wr.nsge = 1;
 	changed.len = sge.len;

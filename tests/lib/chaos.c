@@ -60,7 +60,6 @@ struct chaos_wr {
 	uint32_t len;
 	uint32_t parts, part_bytes, parts_done; /* a bit per part executed */
 	uint32_t part_now;
-	uint8_t *inl;         /* behind the SGEs */
 	struct rr_sge sge[];
 };
 
@@ -157,25 +156,16 @@ static void on_wr(struct rr_done *done, const struct rr_wc *wc)
 
 static struct chaos_wr *wr_new(struct chaos_qp *cqp, const struct rr_wr *wr)
 {
-	size_t sges = wr->nsge * sizeof(wr->sge[0]), len = 0;
-	struct chaos_wr *w;
+	struct chaos_wr *w = calloc(1, sizeof(*w) + wr->nsge * sizeof(wr->sge[0]));
 
-	for (unsigned i = 0; i < wr->nsge; i++)
-		len += wr->sge[i].len;
-	w = calloc(1, sizeof(*w) + sges + (wr->flags & RR_WR_INLINE ? len : 0));
 	if (!w)
 		return NULL;
 	w->done.fn = on_wr;
 	w->cqp = cqp;
 	w->user = wr->done;
 	w->wr = *wr;
-	w->inl = (uint8_t *)w->sge + sges;
 	for (unsigned i = 0; i < wr->nsge; i++) {
 		w->sge[i] = wr->sge[i];
-		if (wr->flags & RR_WR_INLINE && wr->sge[i].len) {
-			w->sge[i].addr = w->inl + w->len;
-			memcpy(w->sge[i].addr, wr->sge[i].addr, wr->sge[i].len);
-		}
 		w->len += wr->sge[i].len;
 		if (wr->op == RR_WR_READ)
 			poison(&wr->sge[i]);

@@ -93,7 +93,6 @@ static void ruin(struct rr_wr *wr)
 	static struct rr_sge nowhere = { .len = 1 };
 
 	wr->op = RR_WR_SEND;
-	wr->flags &= ~(unsigned)RR_WR_INLINE;
 	wr->sge = &nowhere;
 	wr->nsge = 1;
 }

@@ -104,7 +104,7 @@ static inline void end_open(struct end *e, struct rr_fabric *f, unsigned cq_dept
 	for (int i = 0; i < END_WCS; i++)
 		e->done[i].fn = end_nop;
 	e->attr = (struct rr_qp_attr){ .sq_depth = 32, .rq_depth = 32, .sge_max = 4,
-				       .recv_bytes = RECV_BYTES, .inline_max = 64 };
+				       .recv_bytes = RECV_BYTES };
 	e->param = (struct rr_conn_param){ .priv = "hello", .priv_len = 5, .initiator_depth = 16,
 					   .responder_resources = 16 };
 	e->nrecv = 16;
