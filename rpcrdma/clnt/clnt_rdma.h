@@ -70,7 +70,6 @@ struct rr_rcall {
 	struct rpcrdma_buf *send_buf; /* while the Send is in flight */
 	struct rr_post post;
 	struct rr_wr wr;
-	struct rr_sge sge;
 	union {
 		struct {
 			struct rr_offer args, sink, message, ready, reply; /* ready: the call's, after `message` */

@@ -446,8 +446,7 @@ static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 		l->mode->ops->post(rc, len);
 		return;
 	}
-	rc->sge = rr_msg_sge(rc->send_buf, l->dev, len);
-	rc->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &rc->sge, .nsge = 1 };
+	rc->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = rr_msg_sge(rc->send_buf, l->dev, len) };
 	rc->post.n = 1 + rr_reg_bind(l->reg, rc->offers, RR_RCALL_OFFERS, &tail);
 	*tail = &rc->wr;
 	rr_ep_post(l->ep, &rc->post);

@@ -23,9 +23,6 @@
 /* Requests that one message may need in addition to its Send: a Write or Read per segment and pool-class piece. */
 #define SQ_PER_MSG 4u
 #define SQ_MIN 64u
-/* SGEs of a request; each request uses one contiguous range here. A device reserves room for this number in
- * every slot of its queues, used or not. */
-#define SGE_MAX 1u
 
 static void ep_die(struct rr_ep *ep, enum rr_wc_status status);
 static void ep_check_drained(struct rr_ep *ep);
@@ -255,10 +252,9 @@ static void set_done(struct rr_ep *ep, struct rr_post *post, struct rr_wr *wr)
 static int build_and_post(struct rr_ep *ep, struct rr_post *post)
 {
 	struct rr_wr wr[RR_POST_BUILT];
-	struct rr_sge sge[RR_POST_BUILT];
 
 	assert(post->n <= RR_POST_BUILT);
-	post->build(post, wr, sge);
+	post->build(post, wr);
 	set_done(ep, post, wr);
 	return rr_post_send(ep->qp, wr);
 }
@@ -414,7 +410,6 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rpcrdma_engine *here, struct r
 	ep->nrecvs_first = attr->msgs + attr->extra_recvs;
 	qa.sq_depth = ep->sq_depth;
 	qa.rq_depth = attr->msgs_max + attr->extra_recvs;
-	qa.sge_max = SGE_MAX;
 	qa.recv_bytes = ep->recv_bytes;
 	qa.srq = ep->shared ? rr_shared_srq(ep->shared) : NULL;
 	qa.end = &ep->end_done;

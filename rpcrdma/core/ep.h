@@ -50,9 +50,9 @@ struct rr_post {
 	struct rr_wr *first;
 	unsigned n;            /* requests in the chain, <= sq_depth */
 	bool posted;           /* not before: on a dead endpoint, the peer has not received it */
-	/* NULL: the chain is at @first. Otherwise it links the @n requests at @wr, each with an entry at @sge.
-	 * It runs when the queue has room for them, so a waiting chain needs no memory for its requests. */
-	void (*build)(struct rr_post *post, struct rr_wr *wr, struct rr_sge *sge);
+	/* NULL: the chain is at @first. Otherwise it links the @n requests at @wr. It runs when the queue has room
+	 * for them, so a waiting chain needs no memory for its requests. */
+	void (*build)(struct rr_post *post, struct rr_wr *wr);
 	void (*fn)(struct rr_post *post, enum rr_wc_status status);
 };
 

@@ -18,9 +18,10 @@
  *             one receive while connected. A queue pair that uses a shared receive queue has no receives of its
  *             own. Instead, a completion reports its end (qp_attr.end), after all of its messages.
  *
- * Memory:     A post copies work requests and their SGE arrays. The memory behind the SGEs
- *             belongs to the fabric until the completion of that request (or of a later signalled one on the
- *             same queue). Receive buffers belong to it until their completion.
+ * Memory:     A post copies work requests. The memory behind their SGEs belongs to the fabric until the completion
+ *             of that request (or of a later signalled one on the same queue). Receive buffers belong to it until
+ *             their completion. A request has one SGE, since devices reserve room for as many as a queue pair asks
+ *             for in every slot of its queues.
  * Threads:    A completion queue and all queue pairs on it belong to one thread at a time. Exception: a
  *             connection manager's thread may call qp_setup, post_recv and qp_accept/qp_connect before the
  *             connection is up. A connection manager belongs to one thread. Several threads may use a
@@ -63,7 +64,6 @@ enum rr_reach {
 
 /* Limits that a device enforces. */
 struct rr_fabric_attr {
-	unsigned sge_max;            /* entries of one work request */
 	unsigned qp_wr_max;          /* depth of a send or a receive queue */
 	unsigned srq_wr_max;         /* of a shared receive queue; 0: not supported */
 	unsigned cq_max;             /* entries of a completion queue */
@@ -200,8 +200,7 @@ struct rr_wr {
 	struct rr_done *done;
 	enum rr_wr_op op;
 	unsigned flags;
-	struct rr_sge *sge;
-	unsigned nsge;
+	struct rr_sge sge;  /* BIND, LOCAL_INV: none */
 	uint64_t raddr;     /* WRITE, WRITE_IMM, READ: offset advertised by the peer */
 	uint32_t imm;       /* WRITE_IMM: value for the peer's completion */
 	uint32_t rkey;      /* WRITE, WRITE_IMM, READ: peer's key. SEND_INV: key to invalidate at the peer.
@@ -230,7 +229,6 @@ struct rr_qp_attr {
 	struct rr_pd *pd;
 	struct rr_cq *cq;        /* both directions complete here */
 	unsigned sq_depth, rq_depth;
-	unsigned sge_max;
 	uint32_t recv_bytes;     /* size of every receive buffer */
 	struct rr_srq *srq;      /* source of receives; NULL: they are posted to the queue pair.
 				  * rq_depth bounds the receives it uses at once */
@@ -393,20 +391,6 @@ struct rr_fabric_ops {
 	bool (*qp_is_over)(struct rr_qp *qp, bool look);
 };
 
-/** rr_wr_fits - for a fabric's post_send: is @wr within the limits of its queue pair and of the device?
- * @sge_max: as set up
- */
-static inline bool rr_wr_fits(const struct rr_qp *qp, const struct rr_wr *wr, unsigned sge_max)
-{
-	uint64_t len = 0;
-
-	if (wr->nsge > sge_max || !wr->done)
-		return false;
-	for (unsigned i = 0; i < wr->nsge; i++)
-		len += wr->sge[i].len;
-	return len <= qp->fabric->attr.msg_bytes_max;
-}
-
 /* The wrappers; all callers use these. */
 
 static inline void rr_fabric_close(struct rr_fabric *f)
@@ -561,7 +545,7 @@ static inline must_check int rr_qp_setup(struct rr_qp *qp, const struct rr_qp_at
 {
 	int rc;
 
-	assert(attr->sq_depth && attr->rq_depth && attr->sge_max && attr->recv_bytes);
+	assert(attr->sq_depth && attr->rq_depth && attr->recv_bytes);
 	assert(!attr->srq || (attr->end && attr->srq->cq == attr->cq && attr->srq->pd == attr->pd));
 	rc = qp->fabric->ops->qp_setup(qp, attr);
 	assert(rc || (qp->cq == attr->cq && qp->pd == attr->pd));

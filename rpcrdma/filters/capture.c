@@ -68,11 +68,10 @@ struct pcap_record {
 	uint32_t sec, usec, caplen, len;
 };
 
-/* Position in the memory of a message. */
-struct walk {
-	const struct iovec *iov;
-	int n;
-	size_t off, left;
+/* Bytes of a message that are not written yet. */
+struct rest {
+	const uint8_t *at;
+	size_t left;
 };
 
 int rr_capture_open(const char *path, struct rr_capture **ret)
@@ -202,38 +201,23 @@ static struct dir direction(struct rr_capture_conn *conn, bool out)
 			     .msn = out ? &conn->msn : &conn->peer_msn };
 }
 
-static void take(struct walk *w, uint8_t *to, size_t len)
-{
-	while (len) {
-		size_t here = MIN(len, w->iov->iov_len - w->off);
-
-		if (here)
-			memcpy(to, (const uint8_t *)w->iov->iov_base + w->off, here);
-		to += here;
-		len -= here;
-		w->left -= here;
-		w->off += here;
-		if (w->off == w->iov->iov_len) {
-			w->iov++;
-			w->off = 0;
-		}
-	}
-}
-
-/* Writes a packet: transport headers beyond the BTH are in @ext; payload comes from @w, if any. */
+/* Writes a packet: transport headers beyond the BTH are in @ext; payload comes from @r, if any. */
 static void packet(struct rr_capture *c, const struct dir *d, uint8_t opcode, uint32_t psn,
-		   bool ack, const uint8_t *ext, size_t ext_len, struct walk *w)
+		   bool ack, const uint8_t *ext, size_t ext_len, struct rest *r)
 {
 	uint8_t frame[HEADERS_MAX + MTU + 8], *p;
-	size_t len = w ? MIN(w->left, (size_t)MTU) : 0, pad = -len & 3;
+	size_t len = r ? MIN(r->left, (size_t)MTU) : 0, pad = -len & 3;
 
 	p = put_ip(c, frame, d->from_active, d->src, 12 + ext_len + len + pad + 4);
 	p = put_bth(p, opcode, pad, d->dest, ack, psn);
 	if (ext_len)
 		memcpy(p, ext, ext_len);
 	p += ext_len;
-	if (len)
-		take(w, p, len);
+	if (len) {
+		memcpy(p, r->at, len);
+		r->at += len;
+		r->left -= len;
+	}
 	p += len;
 	memset(p, 0, pad + 4);
 	write_frame(c, frame, (size_t)(p - frame) + pad + 4);
@@ -251,15 +235,6 @@ static void put_aeth(uint8_t *p, uint32_t msn)
 	put_be32(p, 0x1f000000u | (msn & 0xffffff)); /* no credit limit */
 }
 
-static struct walk walk_of(const struct iovec *iov, int n)
-{
-	struct walk w = { .iov = iov, .n = n };
-
-	for (int i = 0; i < n; i++)
-		w.left += iov[i].iov_len;
-	return w;
-}
-
 static void acknowledge(struct rr_capture *c, const struct dir *d)
 {
 	struct dir back = { .from_active = !d->from_active, .src = d->dest, .dest = d->src };
@@ -269,11 +244,11 @@ static void acknowledge(struct rr_capture *c, const struct dir *d)
 	packet(c, &back, RC_ACK, *d->psn - 1, false, aeth, sizeof(aeth), NULL);
 }
 
-void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool out,
-		     const struct iovec *iov, int n, bool with_inv, uint32_t inv_rkey)
+void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool out, const void *data, size_t len,
+		     bool with_inv, uint32_t inv_rkey)
 {
 	struct dir d = direction(conn, out);
-	struct walk w = walk_of(iov, n);
+	struct rest r = { .at = data, .left = len };
 	bool first = true, last;
 	uint8_t ieth[4];
 
@@ -284,14 +259,14 @@ void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool ou
 	do {
 		uint8_t opcode = RC_SEND + 1;
 
-		last = w.left <= MTU;
+		last = r.left <= MTU;
 		if (last && with_inv)
 			opcode = first ? RC_SEND_ONLY_INV : RC_SEND_LAST_INV;
 		else if (last)
 			opcode = first ? RC_SEND + 4 : RC_SEND + 2;
 		else if (first)
 			opcode = RC_SEND;
-		packet(c, &d, opcode, (*d.psn)++, last, ieth, last && with_inv ? 4 : 0, &w);
+		packet(c, &d, opcode, (*d.psn)++, last, ieth, last && with_inv ? 4 : 0, &r);
 		first = false;
 	} while (!last);
 	acknowledge(c, &d);
@@ -299,24 +274,23 @@ void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool ou
 	pthread_mutex_unlock(&c->lock);
 }
 
-void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
-		      const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey,
-		      const uint32_t *imm)
+void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn, const void *data, size_t len, uint64_t raddr,
+		      uint32_t rkey, const uint32_t *imm)
 {
 	struct dir d = direction(conn, true);
-	struct walk w = walk_of(iov, n);
+	struct rest r = { .at = data, .left = len };
 	bool first = true, last;
 	uint8_t ext[20];
 
 	if (!c)
 		return;
-	put_reth(ext, raddr, rkey, w.left);
+	put_reth(ext, raddr, rkey, r.left);
 	pthread_mutex_lock(&c->lock);
 	do {
 		uint8_t opcode = RC_WRITE + 1;
 		size_t ext_len = first ? 16 : 0;
 
-		last = w.left <= MTU;
+		last = r.left <= MTU;
 		if (last)
 			opcode = (uint8_t)((first ? RC_WRITE + 4 : RC_WRITE + 2) + !!imm);
 		else if (first)
@@ -325,7 +299,7 @@ void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
 			put_be32(ext + ext_len, *imm);
 			ext_len += 4;
 		}
-		packet(c, &d, opcode, (*d.psn)++, last, ext, ext_len, &w);
+		packet(c, &d, opcode, (*d.psn)++, last, ext, ext_len, &r);
 		first = false;
 	} while (!last);
 	acknowledge(c, &d);
@@ -333,18 +307,18 @@ void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
 	pthread_mutex_unlock(&c->lock);
 }
 
-void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn,
-		     const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey)
+void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn, const void *data, size_t len, uint64_t raddr,
+		     uint32_t rkey)
 {
 	struct dir d = direction(conn, true);
 	struct dir back = { .from_active = !d.from_active, .src = d.dest, .dest = d.src };
-	struct walk w = walk_of(iov, n);
+	struct rest r = { .at = data, .left = len };
 	bool first = true, last;
 	uint8_t reth[16], aeth[4];
 
 	if (!c)
 		return;
-	put_reth(reth, raddr, rkey, w.left);
+	put_reth(reth, raddr, rkey, r.left);
 	put_aeth(aeth, ++*d.msn);
 	pthread_mutex_lock(&c->lock);
 	packet(c, &d, RC_READ_REQUEST, *d.psn, true, reth, sizeof(reth), NULL);
@@ -352,12 +326,12 @@ void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn,
 	do {
 		uint8_t opcode = RC_READ_MIDDLE;
 
-		last = w.left <= MTU;
+		last = r.left <= MTU;
 		if (last)
 			opcode = first ? RC_READ_ONLY : RC_READ_LAST;
 		else if (first)
 			opcode = RC_READ_FIRST;
-		packet(c, &back, opcode, (*d.psn)++, false, aeth, first || last ? 4 : 0, &w);
+		packet(c, &back, opcode, (*d.psn)++, false, aeth, first || last ? 4 : 0, &r);
 		first = false;
 	} while (!last);
 	(void)fflush(c->file);

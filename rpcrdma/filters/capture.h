@@ -11,7 +11,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "base/util.h"
 
@@ -46,26 +45,25 @@ void rr_capture_cm(struct rr_capture *c, const struct rr_capture_conn *conn,
 
 /** rr_capture_send - writes the packets of a Send
  * @out: this side sent it
- * @iov: the message, in @n entries
+ * @data: the message, @len bytes
  * @inv_rkey: the key that it invalidates, if @with_inv
  */
-void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool out,
-		     const struct iovec *iov, int n, bool with_inv, uint32_t inv_rkey);
+void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool out, const void *data, size_t len,
+		     bool with_inv, uint32_t inv_rkey);
 
 /** rr_capture_write - writes the packets of an RDMA Write by this side
- * @iov: the data, in @n entries
+ * @data: @len bytes
  * @raddr: destination offset; @rkey: key of the destination
  * @imm: immediate data at its end, or NULL
  */
-void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
-		      const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey,
-		      const uint32_t *imm);
+void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn, const void *data, size_t len, uint64_t raddr,
+		      uint32_t rkey, const uint32_t *imm);
 
 /** rr_capture_read - writes the packets of an RDMA Read by this side: its request and the responses
- * @iov: the data that was read, in @n entries
+ * @data: that was read, @len bytes
  * @raddr: source offset; @rkey: key of the source
  */
-void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn,
-		     const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey);
+void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn, const void *data, size_t len, uint64_t raddr,
+		     uint32_t rkey);
 
 #endif

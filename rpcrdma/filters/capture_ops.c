@@ -52,10 +52,9 @@ struct record {
 	const void *owner; /* the queue pair or shared queue that it is posted to */
 	bool read;
 	bool wanted;       /* the user wants the completion, even without an error */
+	struct rr_sge sge;
 	uint64_t raddr;
 	uint32_t rkey;
-	int n;
-	struct iovec iov[];
 };
 
 static const char recorder_name[] = "capture";
@@ -194,17 +193,9 @@ static void on_record(struct rr_done *done, const struct rr_wc *wc)
 	(void)wc;
 }
 
-static int set_iov(struct iovec *iov, const struct rr_sge *sge, unsigned nsge)
+static struct record *record_new(struct recorder *r, const void *owner, struct rr_done *user, struct rr_sge sge)
 {
-	for (unsigned i = 0; i < nsge; i++)
-		iov[i] = (struct iovec){ .iov_base = sge[i].addr, .iov_len = sge[i].len };
-	return (int)nsge;
-}
-
-static struct record *record_new(struct recorder *r, const void *owner, struct rr_done *user, const struct rr_sge *sge,
-				 unsigned nsge)
-{
-	struct record *rec = calloc(1, sizeof(*rec) + nsge * sizeof(rec->iov[0]));
+	struct record *rec = calloc(1, sizeof(*rec));
 
 	if (!rec)
 		return NULL;
@@ -212,7 +203,7 @@ static struct record *record_new(struct recorder *r, const void *owner, struct r
 	rec->owner = owner;
 	rec->user = user;
 	rec->wanted = true;
-	rec->n = set_iov(rec->iov, sge, nsge);
+	rec->sge = sge;
 	pthread_mutex_lock(&r->lock);
 	list_add_tail(&r->records, &rec->node);
 	pthread_mutex_unlock(&r->lock);
@@ -230,7 +221,7 @@ static void record_free(struct recorder *r, struct record *rec)
 /* Posts a receive with its record: to @qp, or to @srq if that is not NULL. */
 static int post_recv(struct recorder *r, struct rr_qp *qp, struct rr_srq *srq, const struct rr_recv *recv)
 {
-	struct record *rec = record_new(r, srq ? (void *)srq : qp, recv->done, &recv->sge, 1);
+	struct record *rec = record_new(r, srq ? (void *)srq : qp, recv->done, recv->sge);
 	struct rr_recv copy = { .done = rec ? &rec->done : recv->done, .sge = recv->sge };
 	int rc = srq ? r->base.next->srq_post(srq, &copy) : r->base.next->post_recv(qp, &copy);
 
@@ -255,7 +246,7 @@ static struct rr_wr *copy_chain(struct recorder *r, struct rr_qp *qp, const stru
 	struct rr_wr *copy = calloc(n, sizeof(*copy));
 
 	for (size_t i = 0; copy && i < n; i++, wr = wr->next) {
-		struct record *rec = wr->op == RR_WR_READ ? record_new(r, qp, wr->done, wr->sge, wr->nsge) : NULL;
+		struct record *rec = wr->op == RR_WR_READ ? record_new(r, qp, wr->done, wr->sge) : NULL;
 
 		copy[i] = *wr;
 		copy[i].next = wr->next ? &copy[i + 1] : NULL;
@@ -273,16 +264,12 @@ static struct rr_wr *copy_chain(struct recorder *r, struct rr_qp *qp, const stru
 
 static void record_post(struct recorder *r, struct rr_capture_conn *conn, const struct rr_wr *wr)
 {
-	struct iovec iov[64];
-	int n;
+	const struct rr_sge *s = &wr->sge;
 
-	if (wr->nsge > ARRAY_SIZE(iov))
-		return;
-	n = set_iov(iov, wr->sge, wr->nsge);
 	if (wr->op == RR_WR_SEND || wr->op == RR_WR_SEND_INV)
-		rr_capture_send(r->file, conn, true, iov, n, wr->op == RR_WR_SEND_INV, wr->rkey);
+		rr_capture_send(r->file, conn, true, s->addr, s->len, wr->op == RR_WR_SEND_INV, wr->rkey);
 	else if (wr->op == RR_WR_WRITE || wr->op == RR_WR_WRITE_IMM)
-		rr_capture_write(r->file, conn, iov, n, wr->raddr, wr->rkey,
+		rr_capture_write(r->file, conn, s->addr, s->len, wr->raddr, wr->rkey,
 				 wr->op == RR_WR_WRITE_IMM ? &wr->imm : NULL);
 }
 
@@ -319,10 +306,9 @@ static void record_end(struct recorder *r, struct record *rec, const struct rr_w
 	struct rr_capture_conn *conn = wc->status == RR_WC_OK && qp ? conn_of(r, qp) : NULL;
 
 	if (conn && rec->read) {
-		rr_capture_read(r->file, conn, rec->iov, rec->n, rec->raddr, rec->rkey);
+		rr_capture_read(r->file, conn, rec->sge.addr, rec->sge.len, rec->raddr, rec->rkey);
 	} else if (conn && !qp->loopback && !wc->with_imm) { /* the initiator records a Write */
-		rec->iov[0].iov_len = wc->byte_len;
-		rr_capture_send(r->file, conn, false, rec->iov, 1, wc->with_inv, wc->inv_rkey);
+		rr_capture_send(r->file, conn, false, rec->sge.addr, wc->byte_len, wc->with_inv, wc->inv_rkey);
 	}
 	record_free(r, rec);
 }

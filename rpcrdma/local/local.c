@@ -155,7 +155,6 @@ static void fill_limits(struct local_fabric *f)
 {
 	struct rr_local_limits *l = &f->attr.limits;
 
-	l->sge_max = l->sge_max ? MIN(l->sge_max, LOCAL_SGE_MAX) : LOCAL_SGE_MAX;
 	l->sq_max = l->sq_max ? l->sq_max : DEFAULT_QP_WR;
 	l->rq_max = l->rq_max ? l->rq_max : DEFAULT_QP_WR;
 	l->cq_max = l->cq_max ? l->cq_max : DEFAULT_CQ;
@@ -173,7 +172,6 @@ static void fill_limits(struct local_fabric *f)
 	l->bounce_bytes = l->bounce_bytes ? l->bounce_bytes : DEFAULT_BOUNCE;
 	l->bounce_bytes = MAX(l->bounce_bytes & ~(uint64_t)4095, UINT64_C(2) * LOCAL_REQ_BYTES);
 	f->base.attr = (struct rr_fabric_attr){
-		.sge_max = l->sge_max,
 		.qp_wr_max = MIN(l->sq_max, l->rq_max),
 		.srq_wr_max = l->rq_max,
 		.cq_max = l->cq_max,
@@ -192,9 +190,8 @@ static void fill_limits(struct local_fabric *f)
 static bool may_copy(void)
 {
 	char from = 1, to = 0;
-	struct iovec iov = { .iov_base = &from, .iov_len = 1 };
 
-	return rr_local_vm_copy(getpid(), &iov, 1, (uintptr_t)&to, 1, true) && to == from;
+	return rr_local_vm_copy(getpid(), &from, (uintptr_t)&to, 1, true) && to == from;
 }
 
 /** rr_local_open - opens the local fabric

@@ -28,7 +28,6 @@
 #define LOCAL_DIRECT_MAX 4096u     /* ... and at most, for one connection */
 #define LOCAL_REQS 128u            /* requests outstanding at the peer; a power of two */
 #define LOCAL_REQ_BYTES (256u * 1024) /* per request; both sides work at once on a long transfer */
-#define LOCAL_SGE_MAX 32u
 #define LOCAL_RING_BYTES_MAX (64u << 20)
 #define LOCAL_LINE 64
 #define LOCAL_STAGE_MAX (UINT64_C(64) << 20) /* a peer's bounce area: we may wait while the peer empties it */
@@ -219,8 +218,7 @@ enum sqe_state { SQE_WAIT, SQE_MOVED };
 
 /* A posted send-queue request. */
 struct local_sqe {
-	struct rr_wr wr;    /* as posted, without next; its sge: room for sge_max of them */
-	uint32_t len;       /* of all SGEs */
+	struct rr_wr wr;    /* as posted; next is not used */
 	enum sqe_state state;
 	enum rr_wc_status status;
 	bool written;       /* WRITE_IMM: the bytes have been written, the message has not been sent */
@@ -323,9 +321,7 @@ struct local_qp {
 
 	/* send queue */
 	struct local_sqe *sqe; /* start of the memory of all queues */
-	struct rr_sge *sge; /* sge_max for each entry */
 	uint32_t sq_depth, sq_mask, sq_used, sq_head, sq_tail, sq_unreleased;
-	unsigned sge_max;
 	uint32_t msg_head, peer_posted;
 	bool peer_gone;
 
@@ -439,9 +435,9 @@ int rr_local_map_get(struct local_qp *qp, enum rr_share share, int fd, uint64_t 
 void rr_local_map_put(struct local_fabric *f, struct local_map *m);
 void rr_local_map_close_fd(struct local_map *m);
 void rr_local_map_close(struct local_fabric *f, uint64_t owner, int fd, uint64_t size);
-bool rr_local_map_read(const struct local_map *m, struct iovec *iov, int n, uint64_t off);
-bool rr_local_map_write(const struct local_map *m, struct iovec *iov, int n, uint64_t off);
-bool rr_local_vm_copy(pid_t pid, struct iovec *iov, int n, uint64_t addr, uint64_t len, bool write);
+bool rr_local_map_read(const struct local_map *m, void *to, size_t len, uint64_t off);
+bool rr_local_map_write(const struct local_map *m, void *from, size_t len, uint64_t off);
+bool rr_local_vm_copy(pid_t pid, void *ours, uint64_t addr, size_t len, bool write);
 
 /* local_move.c: memory of the peer */
 enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *ret_again);

@@ -8,7 +8,7 @@
  *             resizing. The peer controls its pages at any time: it may punch holes, and a page that
  *             is missing may be impossible to allocate. Therefore only the kernel loads from or
  *             stores to a region or a bounce area: a fault is then an error, not a signal.
- *             Reads use preadv() on the descriptor. Writes use process_vm_writev() on this process's
+ *             Reads use pread() on the descriptor. Writes use process_vm_writev() on this process's
  *             mapping, not pwritev(), for two reasons. The peer shares the open file description and
  *             may set O_APPEND. And the peer can hold the inode's lock indefinitely, by a write() of
  *             its own from memory with pages that it withholds.
@@ -203,71 +203,54 @@ void rr_local_map_close_fd(struct local_map *m)
 	m->fd = -1;
 }
 
-static void iov_advance(struct iovec **iov, int *n, size_t done)
-{
-	while (*n && done >= (*iov)->iov_len) {
-		done -= (*iov)->iov_len;
-		(*iov)++;
-		(*n)--;
-	}
-	if (*n) {
-		(*iov)->iov_base = (uint8_t *)(*iov)->iov_base + done;
-		(*iov)->iov_len -= done;
-	}
-}
-
 /** rr_local_vm_copy - copies between our memory and a process, which may be this one
  * @pid: of the process
- * @iov: our memory; consumed
+ * @ours: our memory
  * @addr: address in the process
- * @len: total length of @iov
  * @write: copy to the process
  *
  * Return: false if not all of it could be copied.
  */
-bool rr_local_vm_copy(pid_t pid, struct iovec *iov, int n, uint64_t addr, uint64_t len, bool write)
+bool rr_local_vm_copy(pid_t pid, void *ours, uint64_t addr, size_t len, bool write)
 {
-	while (n) {
+	while (len) {
+		struct iovec here = { .iov_base = ours, .iov_len = len };
 		struct iovec there = { .iov_base = (void *)(uintptr_t)addr, .iov_len = len };
-		ssize_t got = write ? process_vm_writev(pid, iov, (unsigned long)n, &there, 1, 0)
-				    : process_vm_readv(pid, iov, (unsigned long)n, &there, 1, 0);
+		ssize_t got = write ? process_vm_writev(pid, &here, 1, &there, 1, 0)
+				    : process_vm_readv(pid, &here, 1, &there, 1, 0);
 
 		if (got <= 0)
 			return false;
+		ours = (uint8_t *)ours + got;
 		addr += (uint64_t)got;
-		len -= (uint64_t)got;
-		iov_advance(&iov, &n, (size_t)got);
+		len -= (size_t)got;
 	}
 	return true;
 }
 
 /** rr_local_map_read - copies from shared memory
- * @iov: destination; consumed
- * @off: in the mapping; @off plus the length of @iov is within its size
+ * @off: in the mapping; @off + @len is within its size
  *
  * Return: false if not all of it could be copied.
  */
-bool rr_local_map_read(const struct local_map *m, struct iovec *iov, int n, uint64_t off)
+bool rr_local_map_read(const struct local_map *m, void *to, size_t len, uint64_t off)
 {
-	while (n) {
-		ssize_t got = preadv(m->fd, iov, n, (off_t)off);
+	while (len) {
+		ssize_t got = pread(m->fd, to, len, (off_t)off);
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
 			return false;
+		to = (uint8_t *)to + got;
 		off += (uint64_t)got;
-		iov_advance(&iov, &n, (size_t)got);
+		len -= (size_t)got;
 	}
 	return true;
 }
 
 /** rr_local_map_write - copies to shared memory; as rr_local_map_read() */
-bool rr_local_map_write(const struct local_map *m, struct iovec *iov, int n, uint64_t off)
+bool rr_local_map_write(const struct local_map *m, void *from, size_t len, uint64_t off)
 {
-	uint64_t len = 0;
-
-	for (int i = 0; i < n; i++)
-		len += iov[i].iov_len;
-	return rr_local_vm_copy(getpid(), iov, n, (uintptr_t)m->addr + off, len, true);
+	return rr_local_vm_copy(getpid(), from, (uintptr_t)m->addr + off, len, true);
 }

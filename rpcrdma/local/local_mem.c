@@ -528,12 +528,12 @@ static bool copy_mr(const struct local_pd *pd, const struct local_mr *mr, const 
 		    const struct local_map *stage)
 {
 	const struct rr_local_attr *attr = &to_fabric(pd->base.fabric)->attr;
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)req->addr, .iov_len = req->len };
+	void *mem = (void *)(uintptr_t)req->addr;
 
 	if (unlikely(attr->copy))
 		return attr->copy(&mr->base, stage->fd, req->addr, req->off, req->len, req->write);
-	return req->write ? rr_local_map_read(stage, &iov, 1, req->off)
-			  : rr_local_map_write(stage, &iov, 1, req->off);
+	return req->write ? rr_local_map_read(stage, mem, req->len, req->off)
+			  : rr_local_map_write(stage, mem, req->len, req->off);
 }
 
 /** rr_local_mem_serve - copies between our memory and the bounce area for the peer

@@ -199,27 +199,10 @@ out_end:
 	return false;
 }
 
-/* Returns the local memory of the part [off, off+len) of a request as an iovec of LOCAL_SGE_MAX entries. Return: false
- * if the request does not cover the part. */
-static bool gather(const struct local_sqe *e, uint32_t off, uint32_t len, struct iovec *iov, int *ret_n)
+/* Local memory of a request, from @off on */
+static void *mem_at(const struct local_sqe *e, uint32_t off)
 {
-	int n = 0;
-
-	for (unsigned i = 0; i < e->wr.nsge && len; i++) {
-		const struct rr_sge *s = &e->wr.sge[i];
-		uint32_t here;
-
-		if (off >= s->len) {
-			off -= s->len;
-			continue;
-		}
-		here = MIN(len, s->len - off);
-		iov[n++] = (struct iovec){ .iov_base = (uint8_t *)s->addr + off, .iov_len = here };
-		len -= here;
-		off = 0;
-	}
-	*ret_n = n;
-	return !len;
+	return (uint8_t *)e->wr.sge.addr + off;
 }
 
 /* ---- requests to the agent ---- */
@@ -263,7 +246,7 @@ static bool stage_alloc(struct local_qp *qp, uint32_t len, uint64_t *ret_off)
 	return true;
 }
 
-/* Sends requests for [e->handed, e->len) to the agent, as far as there is room; sets *ret_again if not all. */
+/* Sends requests for the bytes from e->handed on to the agent, as far as there is room; sets *ret_again if not all. */
 static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, bool *ret_again)
 {
 	bool write = e->wr.op != RR_WR_READ, asked = false;
@@ -273,19 +256,16 @@ static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, boo
 	*ret_again = rc == -EAGAIN;
 	if (rc)
 		return rc == -EAGAIN ? RR_WC_OK : RR_WC_LOST;
-	while (e->handed < e->len) {
-		uint32_t part = MIN(e->len - e->handed, LOCAL_REQ_BYTES), at = e->handed;
-		struct iovec iov[LOCAL_SGE_MAX];
+	while (e->handed < e->wr.sge.len) {
+		uint32_t part = MIN(e->wr.sge.len - e->handed, LOCAL_REQ_BYTES), at = e->handed;
 		struct shm_req *r = &qp->me->req[qp->req_head % LOCAL_REQS];
 		uint64_t stage;
-		int n;
 
 		if (qp->req_head - qp->req_acked == LOCAL_REQS || !stage_alloc(qp, part, &stage)) {
 			*ret_again = true;
 			break;
 		}
-		if (write && (!gather(e, at, part, iov, &n) ||
-			      !rr_local_map_write(qp->stage, iov, n, stage))) {
+		if (write && !rr_local_map_write(qp->stage, mem_at(e, at), part, stage)) {
 			status = RR_WC_LOCAL;
 			break;
 		}
@@ -322,14 +302,11 @@ void rr_local_move_replies(struct local_qp *qp)
 		struct shm_req *r = &qp->me->req[qp->req_acked % LOCAL_REQS];
 		struct local_sqe *e = &qp->sqe[q->sqe];
 		uint32_t status = atomic_load_explicit(&r->status, memory_order_relaxed);
-		struct iovec iov[LOCAL_SGE_MAX];
-		int n;
 
 		if (status == RR_WC_OK && e->wr.op == RR_WR_READ) {
 			uint64_t at = (q->stage_end - q->len) % qp->stage->size;
 
-			if (!gather(e, q->off, q->len, iov, &n) ||
-			    !rr_local_map_read(qp->stage, iov, n, at))
+			if (!rr_local_map_read(qp->stage, mem_at(e, q->off), q->len, at))
 				status = RR_WC_LOCAL;
 			rr_local_count(qp, bytes_copied, q->len);
 		}
@@ -383,7 +360,7 @@ bool rr_local_move_serve(struct local_qp *qp, uint32_t until)
 
 /** rr_local_move - moves the bytes of an RDMA Read or Write
  * @qp: up
- * @e: the request; its SGEs are checked; without bytes nothing is checked, as on a NIC
+ * @e: the request; its SGE is checked; without bytes nothing is checked, as on a NIC
  * @ret_again: set if not all requests could be sent yet: call again
  *
  * Return: RR_WC_OK (e->reqs is the number of replies that are outstanding), RR_WC_REM_ACCESS,
@@ -393,11 +370,10 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *
 {
 	bool write = e->wr.op != RR_WR_READ, ok = false;
 	enum rr_wc_status status = RR_WC_REM_ACCESS;
-	struct iovec iov[LOCAL_SGE_MAX];
+	void *mem = e->wr.sge.addr;
+	uint32_t len = e->wr.sge.len;
 	struct peer_region *region;
 	struct reach r;
-	uint32_t len = e->len;
-	int n;
 
 	if (!len)
 		return RR_WC_OK;
@@ -414,12 +390,10 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *
 		reach_end(&r); /* the agent checks the key itself */
 		return ask_agent(qp, e, ret_again);
 	}
-	if (!gather(e, 0, len, iov, &n)) {
-		status = RR_WC_LOCAL;
-	} else if (region) {
+	if (region) {
 		ok = range_fits(r.off, len, region->map->size) &&
-		     (write ? rr_local_map_write(region->map, iov, n, r.off)
-			    : rr_local_map_read(region->map, iov, n, r.off));
+		     (write ? rr_local_map_write(region->map, mem, len, r.off)
+			    : rr_local_map_read(region->map, mem, len, r.off));
 		if (ok)
 			rr_local_count(qp, slab_bytes, len);
 	} else if (r.place == PLACE_VM && qp->my_vm) {
@@ -427,7 +401,7 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *
 		if (rr_local_sock_gone(qp->sock))
 			status = RR_WC_LOST;
 		else
-			ok = rr_local_vm_copy(qp->peer.pid, iov, n, e->wr.raddr, len, write);
+			ok = rr_local_vm_copy(qp->peer.pid, mem, e->wr.raddr, len, write);
 		if (ok)
 			rr_local_count(qp, vm_bytes, len);
 	}

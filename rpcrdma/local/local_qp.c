@@ -54,21 +54,18 @@ int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret)
 	return 0;
 }
 
-/* One block: the entries of all queues, then the SGEs of the send queue. Not zeroed: an entry
- * is written before it is read, and a connection with few messages on their way touches a page of each. */
+/* One block for all queues. Not zeroed: an entry is written before it is read, and a connection with few messages on
+ * their way touches a page of each. */
 static int alloc_queues(struct local_qp *qp)
 {
 	size_t sq = pow2_at_least(qp->sq_depth), rq = pow2_at_least(qp->rq_depth);
 	size_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth + 1); /* plus qp->end */
-	size_t bytes = sq * (sizeof(*qp->sqe) + qp->sge_max * sizeof(*qp->sge)) + rq * sizeof(*qp->rqe) +
-		       cq * sizeof(*qp->cqe);
 
-	qp->sqe = malloc(bytes);
+	qp->sqe = malloc(sq * sizeof(*qp->sqe) + rq * sizeof(*qp->rqe) + cq * sizeof(*qp->cqe));
 	if (!qp->sqe)
 		return -ENOMEM;
 	qp->rqe = (void *)(qp->sqe + sq);
 	qp->cqe = (void *)(qp->rqe + rq);
-	qp->sge = (void *)(qp->cqe + cq);
 	qp->sq_mask = (uint32_t)sq - 1;
 	qp->rq_mask = (uint32_t)rq - 1;
 	qp->cqe_mask = (uint32_t)cq - 1;
@@ -86,12 +83,11 @@ int rr_local_qp_setup(struct rr_qp *base, const struct rr_qp_attr *attr)
 	int rc;
 
 	if (base->cq || attr->sq_depth > l->sq_max || attr->rq_depth > l->rq_max ||
-	    attr->sge_max > l->sge_max || attr->recv_bytes > LOCAL_RING_BYTES_MAX ||
+	    attr->recv_bytes > LOCAL_RING_BYTES_MAX ||
 	    rr_local_ring_bytes(attr->rq_depth, attr->recv_bytes) > LOCAL_RING_BYTES_MAX)
 		return -EINVAL;
 	qp->sq_depth = attr->sq_depth;
 	qp->rq_depth = attr->rq_depth;
-	qp->sge_max = attr->sge_max;
 	qp->my_recv_bytes = attr->recv_bytes;
 	if (attr->srq && to_srq(attr->srq)->recv_bytes < attr->recv_bytes)
 		return -EINVAL;
@@ -310,24 +306,15 @@ static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 {
 	const struct rr_local_link *link = &to_fabric(qp->base.fabric)->attr.link;
 	struct local_sqe *e;
-	struct rr_sge *sge;
-	size_t slot;
 
 	if (qp->sq_head == qp->sq_tail)
 		qp->sq_head = qp->sq_tail = 0;
-	slot = qp->sq_head & qp->sq_mask;
-	e = &qp->sqe[slot];
-	sge = qp->sge + slot * qp->sge_max;
+	e = &qp->sqe[qp->sq_head & qp->sq_mask];
 	*e = (struct local_sqe){ .wr = *wr };
-	e->wr.sge = sge;
-	for (unsigned i = 0; i < wr->nsge; i++) {
-		sge[i] = wr->sge[i];
-		e->len += wr->sge[i].len;
-	}
 	if (wr->op == RR_WR_BIND)
 		wr->bind.mw->rkey = wr->rkey;
 	else if (wr->op != RR_WR_LOCAL_INV && (link->rate_bytes_s || link->op_ns))
-		e->due_ns = rr_local_link_due(to_fabric(qp->base.fabric), e->len);
+		e->due_ns = rr_local_link_due(to_fabric(qp->base.fabric), wr->sge.len);
 	qp->sq_used++;
 	qp->sq_head++;
 }
@@ -346,7 +333,7 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 	if (qp->phase != PHASE_UP)
 		return -ENOTCONN;
 	for (const struct rr_wr *w = wr; w; w = w->next, n++)
-		if (!rr_wr_fits(base, w, qp->sge_max))
+		if (!w->done || w->sge.len > base->fabric->attr.msg_bytes_max)
 			return -EINVAL;
 	if (n > qp->sq_depth - qp->sq_used)
 		return -ENOMEM;
@@ -364,12 +351,9 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 
 /* ---- the engine ---- */
 
-static bool sges_ok(const struct local_qp *qp, const struct local_sqe *e)
+static bool sge_ok(const struct local_qp *qp, const struct local_sqe *e)
 {
-	for (unsigned i = 0; i < e->wr.nsge; i++)
-		if (!rr_local_sge_ok(qp->base.pd, &e->wr.sge[i], e->wr.op == RR_WR_READ))
-			return false;
-	return true;
+	return rr_local_sge_ok(qp->base.pd, &e->wr.sge, e->wr.op == RR_WR_READ);
 }
 
 /* Moves a Send, or the message of an RDMA Write with immediate after its bytes have been written. */
@@ -379,7 +363,7 @@ static void move_send(struct local_qp *qp, struct local_sqe *e)
 
 	if (e->due_ns && e->due_ns > clock_now_ns())
 		return;
-	if (e->wr.op != RR_WR_WRITE_IMM && e->len > qp->peer_recv_bytes) {
+	if (e->wr.op != RR_WR_WRITE_IMM && e->wr.sge.len > qp->peer_recv_bytes) {
 		e->status = RR_WC_REM_OP;
 		e->state = SQE_MOVED;
 		return;
@@ -408,7 +392,7 @@ static void move_transfer(struct local_qp *qp, struct local_sqe *e)
 {
 	bool again = false;
 
-	if (!sges_ok(qp, e) || (e->wr.op == RR_WR_READ && !qp->read_depth))
+	if (!sge_ok(qp, e) || (e->wr.op == RR_WR_READ && !qp->read_depth))
 		e->status = RR_WC_LOCAL;
 	else
 		e->status = rr_local_move(qp, e, &again);
@@ -434,7 +418,7 @@ static void move_one(struct local_qp *qp, struct local_sqe *e)
 	switch (e->wr.op) {
 	case RR_WR_SEND:
 	case RR_WR_SEND_INV:
-		if (sges_ok(qp, e)) {
+		if (sge_ok(qp, e)) {
 			move_send(qp, e);
 			return;
 		}

@@ -189,30 +189,26 @@ int rr_local_ring_room(struct local_qp *qp)
  */
 void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 {
+	uint32_t bytes = e->wr.op == RR_WR_WRITE_IMM ? 0 : e->wr.sge.len;
 	struct shm_msg *m;
-	uint8_t *to;
 
 	ring_restart(qp);
 	/* one word is enough: the receiver has taken the last message that was there; msg_head publishes it */
 	if (!qp->peer_ring.at)
 		atomic_store_explicit(&qp->me->restart, qp->msg_head, memory_order_relaxed);
 	m = ring_msg(&qp->peer_ring);
-	to = m->data;
-	m->len = e->len;
+	m->len = e->wr.sge.len;
 	m->with = e->wr.op == RR_WR_SEND_INV ? RING_INV : RING_PLAIN;
 	m->word = e->wr.rkey;
 	m->req_seq = qp->req_head;
 	if (e->wr.op == RR_WR_WRITE_IMM) {
 		m->with = RING_IMM;
 		m->word = e->wr.imm;
-	} else {
-		for (unsigned i = 0; i < e->wr.nsge; i++) {
-			memcpy(to, e->wr.sge[i].addr, e->wr.sge[i].len);
-			to += e->wr.sge[i].len;
-		}
 	}
-	rr_local_count(qp, bytes_copied, (uint64_t)(to - m->data));
-	ring_pass(&qp->peer_ring, (size_t)(to - m->data));
+	if (bytes)
+		memcpy(m->data, e->wr.sge.addr, bytes);
+	rr_local_count(qp, bytes_copied, bytes);
+	ring_pass(&qp->peer_ring, bytes);
 	atomic_store(&qp->me->msg_head, ++qp->msg_head);
 	rr_local_ring_bell(qp);
 }

@@ -34,7 +34,6 @@ struct rr_mode_call {
 	struct rr_post post;
 	unsigned n;
 	struct rr_wr wr[RR_MODE_WRS];
-	struct rr_sge sge[RR_MODE_WRS];
 };
 
 struct rr_mode_clnt {

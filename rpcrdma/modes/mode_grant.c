@@ -64,7 +64,6 @@ struct rr_grant {
 	struct rpcrdma_buf *send_buf;
 	struct rr_post post, bind;
 	struct rr_wr wr;
-	struct rr_sge sge;
 };
 
 static void on_sent(struct rr_post *post, enum rr_wc_status status);
@@ -188,8 +187,7 @@ static void send_grant(struct rr_grant *g)
 	put_be32(msg + 20, g->buf ? g->bytes : 0);
 	put_be64(msg + 24, g->buf ? (uint64_t)(uintptr_t)g->buf->addr : 0);
 	g->sending = true;
-	g->sge = rr_msg_sge(g->send_buf, c->ep->dev, RR_GRANT_BYTES);
-	g->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &g->sge, .nsge = 1 };
+	g->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = rr_msg_sge(g->send_buf, c->ep->dev, RR_GRANT_BYTES) };
 	g->post.first = &g->wr;
 	g->post.n = 1;
 	if (g->buf) {

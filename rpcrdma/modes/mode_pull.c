@@ -38,7 +38,6 @@ struct lone_done {
 	struct rr_mode_clnt *mode;
 	struct rr_post post;
 	struct rr_wr wr;
-	struct rr_sge sge;
 	struct rpcrdma_buf *send_buf;
 };
 
@@ -69,8 +68,8 @@ void rr_mode_send_done(struct rr_link *l, uint32_t xid)
 		rr_link_fail(l, -ENOMEM, "no send buffer to give memory back with");
 		return;
 	}
-	d->sge = rr_msg_sge(d->send_buf, l->dev, build_done(d->send_buf->addr, xid, 1));
-	d->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &d->sge, .nsge = 1 };
+	d->wr = (struct rr_wr){ .op = RR_WR_SEND,
+				.sge = rr_msg_sge(d->send_buf, l->dev, build_done(d->send_buf->addr, xid, 1)) };
 	d->mode = rr_mode_of_link(l);
 	list_add_tail(&rr_mode_of_link(l)->lone_dones, &d->link);
 	list_init(&d->post.link);
@@ -111,12 +110,9 @@ static bool add_reads(struct rr_mode_call *mc, const struct rr_rcall *rc, const 
 
 			if (mc->n == RR_MODE_WRS - 1)
 				return false;
-			mc->sge[mc->n] = (struct rr_sge){
-				.addr = to, .len = n, .mr = o->segs[k].mr };
 			mc->wr[mc->n] = (struct rr_wr){ .next = &mc->wr[mc->n + 1],
 							.op = RR_WR_READ,
-							.sge = &mc->sge[mc->n],
-							.nsge = 1,
+							.sge = { to, n, o->segs[k].mr },
 							.raddr = seg.offset,
 							.rkey = seg.handle };
 			mc->n++;
@@ -134,11 +130,10 @@ static bool add_reads(struct rr_mode_call *mc, const struct rr_rcall *rc, const 
 
 static void post(struct rr_mode_call *mc, struct rr_link *l, struct rpcrdma_buf *buf)
 {
+	size_t len = build_done(buf->addr, mc->rc->call->xid, l->clnt->credit.wanted);
+
 	mc->send_buf = buf;
-	mc->sge[mc->n] = rr_msg_sge(buf, l->dev,
-				    build_done(buf->addr, mc->rc->call->xid, l->clnt->credit.wanted));
-	mc->wr[mc->n] = (struct rr_wr){ .op = RR_WR_SEND, .flags = RR_WR_FENCE,
-					.sge = &mc->sge[mc->n], .nsge = 1 };
+	mc->wr[mc->n] = (struct rr_wr){ .op = RR_WR_SEND, .flags = RR_WR_FENCE, .sge = rr_msg_sge(buf, l->dev, len) };
 	mc->post.fn = on_pulled;
 	mc->post.first = mc->wr;
 	mc->post.n = mc->n + 1;

@@ -167,11 +167,8 @@ static void post_slot(struct rr_rcall *rc, size_t head)
 	uint8_t *from = mc->head.copy - head;
 
 	memcpy(from, rc->send_buf->addr, head);
-	rc->sge = (struct rr_sge){ .addr = from, .len = (uint32_t)head + mc->head.there.length,
-				   .mr = m->mr };
 	rc->wr = (struct rr_wr){ .op = RR_WR_WRITE_IMM,
-				 .sge = &rc->sge,
-				 .nsge = 1,
+				 .sge = { from, (uint32_t)head + mc->head.there.length, m->mr },
 				 .raddr = mc->head.there.offset - head,
 				 .rkey = mc->head.there.handle,
 				 .imm = mc->slot << 16 | (uint32_t)head };
@@ -183,11 +180,9 @@ static void post_slot(struct rr_rcall *rc, size_t head)
 
 static void add_write(struct rr_mode_call *mc, void *from, uint32_t len, uint32_t at, struct rr_mr *mr)
 {
-	mc->sge[mc->n] = (struct rr_sge){ .addr = from, .len = len, .mr = mr };
 	mc->wr[mc->n] = (struct rr_wr){ .next = &mc->wr[mc->n + 1],
 					.op = RR_WR_WRITE,
-					.sge = &mc->sge[mc->n],
-					.nsge = 1,
+					.sge = { from, len, mr },
 					.raddr = mc->head.there.offset + at,
 					.rkey = mc->head.there.handle };
 	mc->n++;
@@ -206,8 +201,7 @@ static void post_room(struct rr_rcall *rc, size_t len)
 			  o->segs[i].mr);
 		at += o->segs[i].seg.length;
 	}
-	rc->sge = rr_msg_sge(rc->send_buf, rc->conn->dev, len);
-	rc->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &rc->sge, .nsge = 1 };
+	rc->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = rr_msg_sge(rc->send_buf, rc->conn->dev, len) };
 	mc->wr[mc->n - 1].next = &rc->wr;
 	rc->post.first = mc->wr;
 	rc->post.n = mc->n + 1;

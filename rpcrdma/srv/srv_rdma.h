@@ -38,7 +38,6 @@ struct rr_rw {
 	unsigned n;
 	struct rr_rw_range range;
 	struct rr_wr wr[RR_RW_WRS];
-	struct rr_sge sge[RR_RW_WRS];
 };
 
 struct rr_rconn {
@@ -108,7 +107,6 @@ struct rr_rreq {
 	struct rpcrdma_buf *send_buf;
 	struct rr_post post;
 	struct rr_wr send_wr;
-	struct rr_sge send_sge;
 	unsigned ops_out;             /* transfers and the Send, in flight */
 	unsigned ntokens;             /* mapped segments of the peer's memory */
 	uint32_t tokens[RR_CHUNK_SEGS_MAX];

@@ -112,20 +112,15 @@ static void on_rw(struct rr_post *post, enum rr_wc_status status)
 	rr_srv_op_ended(rr); /* may free the request and the connection */
 }
 
-static void fill_wr(struct rr_wr *wr, struct rr_sge *sge, enum rr_wr_op op,
-		    const struct rr_span *span, void *mem, struct rr_mr *mr)
+static struct rr_wr wr_of(enum rr_wr_op op, const struct rr_span *span, void *mem, struct rr_mr *mr)
 {
-	*sge = (struct rr_sge){ .addr = mem, .len = span->length, .mr = mr };
-	*wr = (struct rr_wr){
-		.op = op, .sge = sge, .nsge = 1, .raddr = span->offset, .rkey = span->handle
-	};
+	return (struct rr_wr){ .op = op, .sge = { mem, span->length, mr }, .raddr = span->offset, .rkey = span->handle };
 }
 
-static void fill_writes(struct rr_wr *wr, struct rr_sge *sge, const struct rr_span *spans,
-			unsigned n, uint8_t *mem, struct rr_mr *mr)
+static void fill_writes(struct rr_wr *wr, const struct rr_span *spans, unsigned n, uint8_t *mem, struct rr_mr *mr)
 {
 	for (unsigned i = 0; i < n; i++) {
-		fill_wr(&wr[i], &sge[i], RR_WR_WRITE, &spans[i], mem + spans[i].skip, mr);
+		wr[i] = wr_of(RR_WR_WRITE, &spans[i], mem + spans[i].skip, mr);
 		if (i)
 			wr[i - 1].next = &wr[i];
 	}
@@ -175,8 +170,7 @@ static int post_read(struct rr_rreq *rr, struct rpcrdma_xfer *p, const struct rr
 	rw->piece = p;
 	rw->read = true;
 	rw->n = 1;
-	fill_wr(rw->wr, rw->sge, RR_WR_READ, span, (uint8_t *)p->buf->addr + p->buf_off + to,
-		rr_buf_mr(p->buf, c->ep->dev));
+	rw->wr[0] = wr_of(RR_WR_READ, span, (uint8_t *)p->buf->addr + p->buf_off + to, rr_buf_mr(p->buf, c->ep->dev));
 	rw->post.first = rw->wr;
 	rw->post.n = 1;
 	c->reads_out++;
@@ -252,7 +246,7 @@ void rr_srv_post_held(struct rr_rreq *rr)
 		rr_ep_post(rr_rreq_conn(rr)->ep, &rw->post);
 }
 
-static void build_writes(struct rr_post *post, struct rr_wr *wr, struct rr_sge *sge)
+static void build_writes(struct rr_post *post, struct rr_wr *wr)
 {
 	const struct rr_rw *rw = container_of(post, struct rr_rw, post);
 	const struct rr_rw_range *r = &rw->range;
@@ -260,7 +254,7 @@ static void build_writes(struct rr_post *post, struct rr_wr *wr, struct rr_sge *
 	int n = rr_chunk_spans(r->chunk->segs, r->chunk->nsegs, r->off, r->len, spans, RR_POST_BUILT);
 
 	assert(n == (int)rw->n);
-	fill_writes(wr, sge, spans, rw->n, r->mem, r->mr);
+	fill_writes(wr, spans, rw->n, r->mem, r->mr);
 }
 
 /* Prepares Writes of @n spans: builds a few now, describes more for build_writes(). */
@@ -272,7 +266,7 @@ static void plan_writes(struct rr_rw *rw, const struct rr_rw_range *range, const
 
 	rw->n = rw->post.n = n;
 	if (n <= RR_RW_WRS) {
-		fill_writes(rw->wr, rw->sge, spans, n, range->mem, range->mr);
+		fill_writes(rw->wr, spans, n, range->mem, range->mr);
 		rw->post.first = rw->wr;
 		return;
 	}

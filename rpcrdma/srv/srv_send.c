@@ -132,10 +132,8 @@ static void send_message(struct rr_rreq *rr, size_t len, bool is_error)
 	uint32_t handle = 0;
 	bool inv = !is_error && handle_to_invalidate(rr, &handle);
 
-	rr->send_sge = rr_msg_sge(rr->send_buf, c->ep->dev, len);
 	rr->send_wr = (struct rr_wr){ .op = inv ? RR_WR_SEND_INV : RR_WR_SEND,
-				      .sge = &rr->send_sge,
-				      .nsge = 1,
+				      .sge = rr_msg_sge(rr->send_buf, c->ep->dev, len),
 				      .rkey = handle };
 	rr_count(c->base.engine, invalidations, inv);
 	rr->post.fn = on_sent;
@@ -202,8 +200,7 @@ void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid,
 			rr_rw_put(rw);
 	} else {
 		rw->send_buf = buf;
-		rw->sge[0] = rr_msg_sge(buf, c->ep->dev, len);
-		rw->wr[0] = (struct rr_wr){ .op = RR_WR_SEND, .sge = rw->sge, .nsge = 1 };
+		rw->wr[0] = (struct rr_wr){ .op = RR_WR_SEND, .sge = rr_msg_sge(buf, c->ep->dev, len) };
 		rw->post.fn = on_error_sent;
 		rw->post.first = rw->wr;
 		rw->post.n = 1;

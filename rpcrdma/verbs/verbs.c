@@ -43,7 +43,6 @@
 
 #define SYS_DEVICES "/sys/class/infiniband"
 #define RXE_VENDOR_ID 0xffffffu
-#define SGE_MAX 32u
 #define QP_WR_MAX 16384u
 #define CQ_MAX (1u << 20)
 #define RD_ATOM_MAX 128u /* the connection manager has eight bits for it */
@@ -291,8 +290,6 @@ static int fill_attr(struct verbs_fabric *f, bool unsafe_inv)
 		f->quirks = QUIRK_WITH_INV_IS_4 | QUIRK_UNSAFE_INV;
 	inv_ok = !(f->quirks & QUIRK_UNSAFE_INV) || unsafe_inv;
 	f->base.attr = (struct rr_fabric_attr){
-		.sge_max = limit(dev.max_sge_rd > 0 ? MIN(dev.max_sge, dev.max_sge_rd) :
-						      dev.max_sge, SGE_MAX),
 		.qp_wr_max = limit(dev.max_qp_wr, QP_WR_MAX),
 		.srq_wr_max = dev.max_srq > 0 && !f->iwarp ? limit(dev.max_srq_wr, QP_WR_MAX) : 0,
 		.cq_max = CQ_MAX, /* consists of as many device queues as necessary */

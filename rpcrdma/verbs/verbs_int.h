@@ -60,8 +60,7 @@ enum verbs_quirk {
 #define VERBS_CQ_SLOTS 4096u     /* queue pairs on one completion queue */
 #define VERBS_STASH 16           /* completions seen while arming */
 #define VERBS_MW_BUCKETS 32u
-#define VERBS_WR_BATCH 16u       /* requests converted at once, on the stack ... */
-#define VERBS_SGE_BATCH 64u      /* ... with this many entries; every device's sge_max is at most that */
+#define VERBS_WR_BATCH 16u       /* requests converted at once, on the stack */
 #define VERBS_INDEX 0x7fffffffu  /* bits of a wr_id that count requests of one queue */
 #define VERBS_PRIV_MAX 256u      /* maximum of any event, as librdmacm passes it */
 #define VERBS_SRQ_SLOT 0xffffu   /* in a wr_id: a receive of the shared queue */
@@ -190,7 +189,7 @@ struct verbs_qp {
 
 	unsigned part, slot;            /* of base.cq */
 	uint64_t tag;                   /* upper half of its wr_ids */
-	unsigned sq_depth, rq_depth, sge_max;
+	unsigned sq_depth, rq_depth;
 	/* Rings, indexed by count & mask: entries from tail to head are at the device. */
 	struct rr_done **sq, **rq;
 	uint32_t sq_mask, sq_head, sq_tail;

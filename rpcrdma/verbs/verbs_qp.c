@@ -73,7 +73,7 @@ static int create_qp(struct verbs_qp *qp, const struct rr_qp_attr *attr)
 		.recv_cq = cq,
 		.cap = { .max_send_wr = attr->sq_depth,
 			 .max_recv_wr = attr->rq_depth,
-			 .max_send_sge = attr->sge_max,
+			 .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
@@ -97,11 +97,10 @@ int rr_verbs_qp_setup(struct rr_qp *base, const struct rr_qp_attr *attr)
 	int rc;
 
 	if (base->cq || qp->phase != PHASE_ROUTED || attr->sq_depth > max->qp_wr_max ||
-	    attr->rq_depth > max->qp_wr_max || attr->sge_max > max->sge_max)
+	    attr->rq_depth > max->qp_wr_max)
 		return -EINVAL;
 	qp->sq_depth = attr->sq_depth;
 	qp->rq_depth = attr->rq_depth;
-	qp->sge_max = attr->sge_max;
 	base->srq = attr->srq;
 	qp->end = attr->end;
 	rc = alloc_rings(qp);
@@ -245,19 +244,15 @@ static unsigned send_flags(const struct rr_wr *wr)
 	       (wr->flags & RR_WR_FENCE ? IBV_SEND_FENCE : 0u);
 }
 
-/* Converts one request, with room for its entries at @sge. Windows change their state here. */
+/* Converts one request, with room for its entry at @sge. Windows change their state here. */
 static int convert(struct verbs_qp *qp, const struct rr_wr *wr, struct ibv_send_wr *out,
 		   struct ibv_sge *sge)
 {
 	struct verbs_mw *mw;
-	int n = 0;
 
-	*out = (struct ibv_send_wr){ .sg_list = sge, .send_flags = send_flags(wr) };
+	*sge = sge_of(&wr->sge);
 	/* some devices treat an entry of length 0 as 2 GiB */
-	for (unsigned i = 0; i < wr->nsge; i++)
-		if (wr->sge[i].len)
-			sge[n++] = sge_of(&wr->sge[i]);
-	out->num_sge = n;
+	*out = (struct ibv_send_wr){ .sg_list = sge, .num_sge = wr->sge.len > 0, .send_flags = send_flags(wr) };
 	switch (wr->op) {
 	case RR_WR_SEND:
 		out->opcode = IBV_WR_SEND;
@@ -304,16 +299,14 @@ static void set_keys(const struct ibv_send_wr *out, unsigned n)
 static int post_batch(struct verbs_qp *qp, const struct rr_wr **wr)
 {
 	struct ibv_send_wr out[VERBS_WR_BATCH], *bad = NULL;
-	struct ibv_sge sge[VERBS_SGE_BATCH];
-	unsigned n = 0, nsge = 0;
+	struct ibv_sge sge[VERBS_WR_BATCH];
+	unsigned n = 0;
 	int rc;
 
-	for (; *wr && n < VERBS_WR_BATCH && nsge + (*wr)->nsge <= VERBS_SGE_BATCH;
-	     *wr = (*wr)->next, n++) {
-		rc = convert(qp, *wr, &out[n], &sge[nsge]);
+	for (; *wr && n < VERBS_WR_BATCH; *wr = (*wr)->next, n++) {
+		rc = convert(qp, *wr, &out[n], &sge[n]);
 		if (rc)
 			return rc;
-		nsge += (*wr)->nsge;
 		out[n].wr_id = qp->tag | ((qp->sq_head + n) & VERBS_INDEX);
 		qp->sq[(qp->sq_head + n) & qp->sq_mask] = (*wr)->done;
 		if (n)
@@ -345,7 +338,7 @@ int rr_verbs_post_send(struct rr_qp *base, const struct rr_wr *wr)
 	if (is_dead(qp) || !atomic_load_explicit(&qp->up, memory_order_relaxed))
 		return -ENOTCONN;
 	for (const struct rr_wr *w = wr; w; w = w->next, n++) {
-		if (!rr_wr_fits(base, w, qp->sge_max))
+		if (!w->done || w->sge.len > base->fabric->attr.msg_bytes_max)
 			return -EINVAL;
 		if (w->op == RR_WR_SEND_INV && !base->fabric->attr.send_inv)
 			return -EOPNOTSUPP;

@@ -292,7 +292,7 @@ static void on_routed(void *ctx, const struct rr_cm_event *ev)
 static void ask_and_go(struct rpcrdma_engine *other, const uint8_t *priv, size_t priv_len)
 {
 	struct rr_qp_attr qa = { .pd = peer.pd, .cq = peer.cq, .sq_depth = 8, .rq_depth = 8,
-				 .sge_max = 1, .recv_bytes = 4096 };
+				 .recv_bytes = 4096 };
 	struct rr_conn_param param = { .responder_resources = 16, .initiator_depth = 16,
 				       .priv = priv, .priv_len = priv_len };
 	unsigned refused = svc.refused;

@@ -246,8 +246,7 @@ static void a_flood_at_one_go(void **state)
  * connection; the receive it took is there for others. */
 static void bad_messages_cost_nobody_else(void **state)
 {
-	struct rr_sge sge = { .len = 100 };
-	struct rr_wr wr = { .op = RR_WR_SEND_INV, .flags = RR_WR_SIGNALED, .sge = &sge, .nsge = 1 };
+	struct rr_wr wr = { .op = RR_WR_SEND_INV, .flags = RR_WR_SIGNALED, .sge = { .len = 100 } };
 	uint8_t big[MSG + 1] = { 0 };
 
 	(void)state;
@@ -259,8 +258,8 @@ static void bad_messages_cost_nobody_else(void **state)
 		if (round % 6 == 5) {
 			assert_int_not_equal(raw_send(&peer, big, sizeof(big)), RR_WC_OK);
 		} else {
-			sge.addr = peer.mem;
-			sge.mr = peer.mr;
+			wr.sge.addr = peer.mem;
+			wr.sge.mr = peer.mr;
 			wr.done = &peer.send_done;
 			wr.rkey = 0x12340000u + round;
 			assert_int_equal(rr_post_send(peer.qp, &wr), 0);

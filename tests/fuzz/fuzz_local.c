@@ -115,7 +115,7 @@ static int poll_end(struct end *e)
 static void set_up(struct end *e, struct rr_qp *qp)
 {
 	struct rr_qp_attr qa = { .pd = e->pd, .cq = e->cq, .sq_depth = OPS_MAX,
-				 .rq_depth = RECVS, .sge_max = 2, .recv_bytes = MSG_BYTES };
+				 .rq_depth = RECVS, .recv_bytes = MSG_BYTES };
 
 	e->qp = qp;
 	must(!rr_qp_setup(qp, &qa));
@@ -313,21 +313,20 @@ static void post(struct end *e, const struct end *to, struct wire_get *g)
 	uint8_t op = byte(g), how = byte(g);
 	uint32_t off = half(g), len = half(g);
 	const struct rr_mr *there = to->mr[1 + (op >> 4) % 3];
-	struct rr_sge sge = { .addr = area(e, AREA_MSGS) + RECVS * MSG_BYTES,
-			      .len = len % (AREA_BYTES - RECVS * MSG_BYTES + 1),
-			      .mr = e->mr[AREA_MSGS] };
-	struct rr_wr wr = { .done = &e->done, .flags = RR_WR_SIGNALED, .sge = &sge, .nsge = 1,
+	struct rr_wr wr = { .done = &e->done, .flags = RR_WR_SIGNALED,
+			    .sge = { area(e, AREA_MSGS) + RECVS * MSG_BYTES,
+				     len % (AREA_BYTES - RECVS * MSG_BYTES + 1), e->mr[AREA_MSGS] },
 			    .raddr = (uint64_t)(uintptr_t)there->addr + off,
 			    .rkey = there->rkey + (how & 3 ? 0 : how >> 2) };
 
 	switch (op % 4) {
 	case 0:
 		wr.op = RR_WR_SEND;
-		sge.len %= MSG_BYTES + 1;
+		wr.sge.len %= MSG_BYTES + 1;
 		break;
 	case 1:
 		wr.op = RR_WR_SEND_INV;
-		sge.len %= MSG_BYTES + 1;
+		wr.sge.len %= MSG_BYTES + 1;
 		break;
 	case 2:
 		wr.op = RR_WR_WRITE;

@@ -97,10 +97,8 @@ static void poll_cq(void);
 
 static void post(enum rr_wr_op op, size_t len, uint64_t raddr, uint32_t rkey)
 {
-	struct rr_sge sge = { .addr = slot(RECVS + (op == RR_WR_WRITE)), .len = (uint32_t)len,
-			      .mr = h.mr };
-	struct rr_wr wr = { .done = &h.op_done, .op = op, .flags = RR_WR_SIGNALED, .sge = &sge,
-			    .nsge = 1, .raddr = raddr, .rkey = rkey };
+	struct rr_wr wr = { .done = &h.op_done, .op = op, .flags = RR_WR_SIGNALED, .raddr = raddr, .rkey = rkey,
+			    .sge = { slot(RECVS + (op == RR_WR_WRITE)), (uint32_t)len, h.mr } };
 
 	h.op_ended = false;
 	if (rr_post_send(h.qp, &wr))
@@ -461,7 +459,7 @@ static void on_cm(void *ctx, const struct rr_cm_event *ev)
 {
 	static const struct rr_priv mine = { true, false, MSG_BYTES, MSG_BYTES };
 	struct rr_qp_attr qa = { .pd = h.pd, .cq = h.cq, .sq_depth = 16, .rq_depth = RECVS,
-				 .sge_max = 1, .recv_bytes = MSG_BYTES };
+				 .recv_bytes = MSG_BYTES };
 	struct rr_conn_param param = { .initiator_depth = ev->initiator_depth };
 	uint8_t priv[RR_PRIV_BYTES];
 

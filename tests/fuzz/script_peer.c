@@ -117,8 +117,7 @@ static void reg(struct script_peer *p, size_t off, size_t len, unsigned access, 
 void script_dial(struct script_peer *p)
 {
 	static const struct rr_priv mine = { true, true, SCRIPT_MSG_BYTES, SCRIPT_MSG_BYTES };
-	struct rr_qp_attr qa = { .sq_depth = 16, .rq_depth = SCRIPT_RECVS, .sge_max = 1,
-				 .recv_bytes = SCRIPT_MSG_BYTES };
+	struct rr_qp_attr qa = { .sq_depth = 16, .rq_depth = SCRIPT_RECVS, .recv_bytes = SCRIPT_MSG_BYTES };
 	struct rr_conn_param cp = { .responder_resources = 4 };
 	size_t msgs = (SCRIPT_RECVS + 1) * (size_t)SCRIPT_MSG_BYTES;
 	uint8_t priv[RR_PRIV_BYTES];
@@ -223,9 +222,8 @@ void script_say_tcp(struct script_peer *p, const uint8_t *msg, size_t len, bool 
 
 void script_say(struct script_peer *p, const uint8_t *msg, size_t len)
 {
-	struct rr_sge sge = { .len = (uint32_t)len, .mr = p->mr };
 	struct rr_wr wr = { .done = &p->send_done, .op = RR_WR_SEND, .flags = RR_WR_SIGNALED,
-			    .sge = &sge, .nsge = 1 };
+			    .sge = { .len = (uint32_t)len, .mr = p->mr } };
 
 	if (p->tcp) {
 		script_say_tcp(p, msg, len, true);
@@ -233,8 +231,8 @@ void script_say(struct script_peer *p, const uint8_t *msg, size_t len)
 	}
 	if (!p->up || p->over || len > SCRIPT_MSG_BYTES)
 		return;
-	sge.addr = p->mem + SCRIPT_RECVS * (size_t)SCRIPT_MSG_BYTES;
-	memcpy(sge.addr, msg, len);
+	wr.sge.addr = p->mem + SCRIPT_RECVS * (size_t)SCRIPT_MSG_BYTES;
+	memcpy(wr.sge.addr, msg, len);
 	p->sent = false;
 	if (rr_post_send(p->qp, &wr))
 		return;

@@ -173,25 +173,19 @@ static uint32_t change_message(uint8_t *bytes, uint32_t len, uint32_t most)
 void __wrap_rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 {
 	static uint8_t bytes[MESSAGE_MAX];
-	struct rr_sge sge = { .addr = bytes };
 	struct local_sqe changed = *e;
-	uint32_t len = 0;
+	uint32_t len = e->wr.sge.len;
 
 	pthread_mutex_lock(&lock);
-	if (!(tampering & TAMPER_CALLS) || e->wr.op == RR_WR_WRITE_IMM || e->len > sizeof(bytes) ||
+	if (!(tampering & TAMPER_CALLS) || e->wr.op == RR_WR_WRITE_IMM || len > sizeof(bytes) ||
 	    run_rand(&run, 8)) {
 		pthread_mutex_unlock(&lock);
 		__real_rr_local_ring_send(qp, e);
 		return;
 	}
-	for (unsigned i = 0; i < e->wr.nsge; i++) {
-		memcpy(bytes + len, e->wr.sge[i].addr, e->wr.sge[i].len);
-		len += e->wr.sge[i].len;
-	}
-	sge.len = change_message(bytes, len, MIN(qp->peer_recv_bytes, MESSAGE_MAX));
-	changed.wr.sge = &sge;
-	changed.wr.nsge = 1;
-	changed.len = sge.len;
+	memcpy(bytes, e->wr.sge.addr, len);
+	changed.wr.sge.addr = bytes;
+	changed.wr.sge.len = change_message(bytes, len, MIN(qp->peer_recv_bytes, MESSAGE_MAX));
 	__real_rr_local_ring_send(qp, &changed);
 	pthread_mutex_unlock(&lock);
 }

@@ -81,7 +81,7 @@ static void post_recv(struct end *e, unsigned i)
 static void set_up(struct end *e)
 {
 	struct rr_qp_attr attr = { .pd = e->pd, .cq = e->cq, .sq_depth = e->sq_depth ? e->sq_depth : NSEND,
-				   .rq_depth = NRECV, .sge_max = 4, .recv_bytes = RECV_BYTES,
+				   .rq_depth = NRECV, .recv_bytes = RECV_BYTES,
 				   .srq = e->srq, .end = &fresh(&e->end)->done };
 
 	assert_int_equal(rr_qp_setup(e->qp, &attr), 0);
@@ -233,12 +233,10 @@ static void part(struct end *a, struct end *b)
 
 static int send_wr(struct end *e, unsigned i, struct rr_wr *wr, unsigned flags, void *mem, uint32_t len)
 {
-	struct rr_sge sge = { mem, len, e->local };
-
 	wr->done = &fresh(&e->send[i])->done;
 	wr->flags = flags;
-	wr->sge = &sge;
-	wr->nsge = wr->op == RR_WR_BIND || wr->op == RR_WR_LOCAL_INV ? 0 : 1;
+	if (wr->op != RR_WR_BIND && wr->op != RR_WR_LOCAL_INV)
+		wr->sge = (struct rr_sge){ mem, len, e->local };
 	return rr_post_send(e->qp, wr);
 }
 

@@ -128,7 +128,7 @@ static inline void on_cm(void *ctx, const struct rr_cm_event *ev)
 {
 	const struct rr_priv mine = { .present = true, .send_bytes = MSG_BYTES, .recv_bytes = MSG_BYTES };
 	struct rr_conn_param param = { .responder_resources = 16 };
-	struct rr_qp_attr attr = { .sq_depth = SENDS, .rq_depth = RECVS, .sge_max = 1,
+	struct rr_qp_attr attr = { .sq_depth = SENDS, .rq_depth = RECVS, 
 				   .recv_bytes = MSG_BYTES };
 	uint8_t priv[RR_PRIV_BYTES];
 	struct peer *p = ctx;
@@ -209,9 +209,8 @@ static inline void peer_close(struct peer *p)
 /* Post, and do not wait: false once the connection is gone. */
 static inline bool peer_post(struct peer *p, uint8_t *mem, size_t len)
 {
-	struct rr_sge sge = { mem, (uint32_t)len, p->msgs };
 	struct rr_wr wr = { .done = &p->send, .op = RR_WR_SEND, .flags = RR_WR_SIGNALED,
-			    .sge = &sge, .nsge = 1 };
+			    .sge = { mem, (uint32_t)len, p->msgs } };
 
 	p->send.fn = on_recv;
 	if (rr_post_send(p->qp, &wr))

@@ -57,10 +57,8 @@ struct chaos_wr {
 	bool last;  /* ... and that is all of it */
 	bool moved; /* executed, or failed with status */
 	enum rr_wc_status status;
-	uint32_t len;
 	uint32_t parts, part_bytes, parts_done; /* a bit per part executed */
 	uint32_t part_now;
-	struct rr_sge sge[];
 };
 
 static const char chaos_name[] = "chaos";
@@ -156,7 +154,7 @@ static void on_wr(struct rr_done *done, const struct rr_wc *wc)
 
 static struct chaos_wr *wr_new(struct chaos_qp *cqp, const struct rr_wr *wr)
 {
-	struct chaos_wr *w = calloc(1, sizeof(*w) + wr->nsge * sizeof(wr->sge[0]));
+	struct chaos_wr *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
@@ -164,12 +162,8 @@ static struct chaos_wr *wr_new(struct chaos_qp *cqp, const struct rr_wr *wr)
 	w->cqp = cqp;
 	w->user = wr->done;
 	w->wr = *wr;
-	for (unsigned i = 0; i < wr->nsge; i++) {
-		w->sge[i] = wr->sge[i];
-		w->len += wr->sge[i].len;
-		if (wr->op == RR_WR_READ)
-			poison(&wr->sge[i]);
-	}
+	if (wr->op == RR_WR_READ)
+		poison(&wr->sge);
 	return w;
 }
 
@@ -210,71 +204,45 @@ static int chaos_send(struct rr_qp *qp, const struct rr_wr *wr)
 
 static bool is_transfer(const struct chaos_wr *w)
 {
-	return w->len && (w->wr.op == RR_WR_WRITE || w->wr.op == RR_WR_WRITE_IMM || w->wr.op == RR_WR_READ);
-}
-
-/* Selects the SGEs of a part. Return: their number. */
-static unsigned cut_sges(const struct chaos_wr *w, uint32_t off, uint32_t len, struct rr_sge *sge)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < w->wr.nsge && len; i++) {
-		const struct rr_sge *s = &w->sge[i];
-
-		if (off >= s->len) {
-			off -= s->len;
-			continue;
-		}
-		sge[n] = (struct rr_sge){ .addr = (uint8_t *)s->addr + off, .len = MIN(len, s->len - off),
-					  .mr = s->mr };
-		len -= sge[n++].len;
-		off = 0;
-	}
-	return n;
+	return w->wr.sge.len && (w->wr.op == RR_WR_WRITE || w->wr.op == RR_WR_WRITE_IMM || w->wr.op == RR_WR_READ);
 }
 
 /* Makes @to a random part of the transfer that has not been executed. */
-static void pick_part(struct chaos_wr *w, struct rr_wr *to, struct rr_sge *sge, uint64_t *rng)
+static void pick_part(struct chaos_wr *w, struct rr_wr *to, uint64_t *rng)
 {
-	uint32_t off;
+	uint32_t off, len = w->wr.sge.len;
 
 	if (!w->parts) {
-		w->part_bytes = MAX(1u, w->len / (1 + pick(rng, 8)));
-		w->part_bytes = MAX(w->part_bytes, w->len / PARTS_MAX + 1);
-		w->parts = (w->len + w->part_bytes - 1) / w->part_bytes;
+		w->part_bytes = MAX(1u, len / (1 + pick(rng, 8)));
+		w->part_bytes = MAX(w->part_bytes, len / PARTS_MAX + 1);
+		w->parts = (len + w->part_bytes - 1) / w->part_bytes;
 	}
 	do {
 		w->part_now = pick(rng, w->parts);
 	} while (w->parts_done >> w->part_now & 1);
 	off = w->part_now * w->part_bytes;
 	to->op = w->wr.op == RR_WR_READ ? RR_WR_READ : RR_WR_WRITE;
-	to->nsge = cut_sges(w, off, MIN(w->part_bytes, w->len - off), sge);
+	to->sge.addr = (uint8_t *)to->sge.addr + off;
+	to->sge.len = MIN(w->part_bytes, len - off);
 	to->raddr += off;
 }
 
 /* Posts a request, or a part of it, to the fabric. */
 static void execute(const struct chaos *c, struct chaos_wr *w, uint64_t *rng)
 {
-	struct rr_sge *part = calloc(MAX(w->wr.nsge, 1u), sizeof(*part));
 	struct rr_wr wr = w->wr;
 	bool whole = !is_transfer(w) ||
 		     (w->parts && (unsigned)__builtin_popcount(w->parts_done) == w->parts); /* the immediate */
 	int rc;
 
-	if (!part)
-		return; /* the next poll tries again */
 	wr.next = NULL;
 	wr.done = &w->done;
 	wr.flags |= RR_WR_SIGNALED;
-	wr.sge = w->sge;
-	if (!whole) {
-		wr.sge = part;
-		pick_part(w, &wr, part, rng);
-	}
+	if (!whole)
+		pick_part(w, &wr, rng);
 	w->busy = true;
 	w->last = whole;
 	rc = c->base.next->post_send(w->cqp->qp, &wr);
-	free(part);
 	if (!rc)
 		return;
 	w->busy = false;

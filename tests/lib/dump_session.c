@@ -178,26 +178,23 @@ static void mirror(const struct rr_capture_conn *from, struct rr_capture_conn *t
 
 void session_say(struct session *s, bool from_client, const struct said *m)
 {
-	uint8_t hdr[4096];
+	uint8_t msg[4096 + sizeof(m->rpc)];
 	size_t hdr_bytes;
-	struct iovec iov[2];
 
-	assert_int_equal(rr_hdr_encode(&m->hdr, hdr, sizeof(hdr), &hdr_bytes), 0);
-	iov[0] = (struct iovec){ hdr, hdr_bytes };
-	iov[1] = (struct iovec){ (void *)(uintptr_t)m->rpc, m->rpc_bytes };
-	rr_capture_send(s->capture, &s->client, from_client, iov, 2, m->inv, m->inv_rkey);
+	assert_int_equal(rr_hdr_encode(&m->hdr, msg, 4096, &hdr_bytes), 0);
+	memcpy(msg + hdr_bytes, m->rpc, m->rpc_bytes);
+	rr_capture_send(s->capture, &s->client, from_client, msg, hdr_bytes + m->rpc_bytes, m->inv, m->inv_rkey);
 	mirror(&s->client, &s->server);
 }
 
 void session_move(struct session *s, const struct moved *m)
 {
 	struct rr_capture_conn *by = m->by_client ? &s->client : &s->server;
-	struct iovec iov = { m->bytes, m->len };
 
 	if (m->write)
-		rr_capture_write(s->capture, by, &iov, 1, m->va, m->rkey, NULL);
+		rr_capture_write(s->capture, by, m->bytes, m->len, m->va, m->rkey, NULL);
 	else
-		rr_capture_read(s->capture, by, &iov, 1, m->va, m->rkey);
+		rr_capture_read(s->capture, by, m->bytes, m->len, m->va, m->rkey);
 	mirror(by, m->by_client ? &s->server : &s->client);
 }
 

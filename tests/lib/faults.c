@@ -90,11 +90,8 @@ static void mark_cut(struct faults *f, unsigned i, struct rr_wr *wr)
 /* Makes a request one that the fabric refuses. */
 static void ruin(struct rr_wr *wr)
 {
-	static struct rr_sge nowhere = { .len = 1 };
-
 	wr->op = RR_WR_SEND;
-	wr->sge = &nowhere;
-	wr->nsge = 1;
+	wr->sge = (struct rr_sge){ .len = 1 };
 }
 
 /* Alters a chain as the faults ask. Return: true if the link ends after the chain. */

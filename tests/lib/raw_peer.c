@@ -110,7 +110,7 @@ int raw_open(struct raw_peer *p, struct rpcrdma_engine *server, const char *path
 {
 	static const struct raw_opts none;
 	struct rr_conn_param param = { .responder_resources = 16 };
-	struct rr_qp_attr qa = { .sq_depth = 64, .rq_depth = RAW_RECVS, .sge_max = 4 };
+	struct rr_qp_attr qa = { .sq_depth = 64, .rq_depth = RAW_RECVS };
 	struct rr_mr_attr ma = { .access = RR_ACCESS_LOCAL_WRITE, .fd = -1 };
 	uint8_t priv[RR_PRIV_MAX];
 
@@ -193,12 +193,10 @@ static enum rr_wc_status send_it(struct raw_peer *p, const void *msg, size_t len
 				 enum rr_wr_op op, uint32_t inv_rkey)
 {
 	uint8_t *buf = p->mem + RAW_RECVS * (size_t)65536;
-	struct rr_sge sge = { .addr = buf, .len = (uint32_t)len, .mr = p->mr };
 	struct rr_wr wr = { .done = &p->send_done,
 			    .op = op,
 			    .flags = RR_WR_SIGNALED,
-			    .sge = &sge,
-			    .nsge = 1,
+			    .sge = { buf, (uint32_t)len, p->mr },
 			    .rkey = inv_rkey };
 
 	memcpy(buf, msg, len);
@@ -224,9 +222,8 @@ static enum rr_wc_status rdma_it(struct raw_peer *p, enum rr_wr_op op, const voi
 				 uint64_t raddr, uint32_t rkey, uint32_t imm)
 {
 	uint8_t *buf = p->mem + RAW_RECVS * (size_t)65536;
-	struct rr_sge sge = { .addr = buf, .len = (uint32_t)len, .mr = p->mr };
-	struct rr_wr wr = { .done = &p->send_done, .op = op, .flags = RR_WR_SIGNALED, .sge = &sge,
-			    .nsge = 1, .raddr = raddr, .rkey = rkey, .imm = imm };
+	struct rr_wr wr = { .done = &p->send_done, .op = op, .flags = RR_WR_SIGNALED,
+			    .sge = { buf, (uint32_t)len, p->mr }, .raddr = raddr, .rkey = rkey, .imm = imm };
 
 	if (op != RR_WR_READ && len)
 		memcpy(buf, data, len);

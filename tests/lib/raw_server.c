@@ -119,7 +119,7 @@ static void drop_qp(struct raw_server *s)
 static void on_request(struct raw_server *s, const struct rr_cm_event *ev)
 {
 	struct rr_qp_attr qa = { .pd = s->pd, .cq = s->cq, .sq_depth = 256,
-				 .rq_depth = RAW_SERVER_RECVS, .sge_max = 4,
+				 .rq_depth = RAW_SERVER_RECVS,
 				 .recv_bytes = s->opts.msg_bytes };
 	struct rr_conn_param param = { .initiator_depth = ev->initiator_depth,
 				       .responder_resources = ev->responder_resources,
@@ -249,7 +249,7 @@ static enum rr_wc_status run(struct raw_server *s, struct rr_wr *wr, bool pump)
 enum rr_wc_status raw_server_send(struct raw_server *s, const void *msg, size_t len)
 {
 	struct rr_sge sge = { .addr = s->mem + SEND_AT, .len = (uint32_t)len, .mr = s->mr };
-	struct rr_wr wr = { .op = RR_WR_SEND, .sge = &sge, .nsge = 1 };
+	struct rr_wr wr = { .op = RR_WR_SEND, .sge = sge };
 
 	assert_in_range(len, 0, RAW_SERVER_BYTES);
 	memcpy(sge.addr, msg, len);
@@ -260,7 +260,7 @@ enum rr_wc_status raw_server_send_inv(struct raw_server *s, const void *msg, siz
 				      uint32_t rkey)
 {
 	struct rr_sge sge = { .addr = s->mem + SEND_AT, .len = (uint32_t)len, .mr = s->mr };
-	struct rr_wr wr = { .op = RR_WR_SEND_INV, .sge = &sge, .nsge = 1, .rkey = rkey };
+	struct rr_wr wr = { .op = RR_WR_SEND_INV, .sge = sge, .rkey = rkey };
 
 	assert_in_range(len, 0, RAW_SERVER_BYTES);
 	memcpy(sge.addr, msg, len);
@@ -270,8 +270,7 @@ enum rr_wc_status raw_server_send_inv(struct raw_server *s, const void *msg, siz
 static enum rr_wc_status move(struct raw_server *s, enum rr_wr_op op, const struct rr_segment *seg,
 			      uint64_t off, size_t len)
 {
-	struct rr_sge sge = { .addr = s->mem + DATA_AT, .len = (uint32_t)len, .mr = s->mr };
-	struct rr_wr wr = { .op = op, .sge = &sge, .nsge = 1, .raddr = seg->offset + off,
+	struct rr_wr wr = { .op = op, .sge = { s->mem + DATA_AT, (uint32_t)len, s->mr }, .raddr = seg->offset + off,
 			    .rkey = seg->handle };
 
 	return run(s, &wr, true);

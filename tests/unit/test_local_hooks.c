@@ -164,9 +164,9 @@ static void chaos_round(uint64_t seed, enum rr_local_vm vm, bool sleeps)
 	for (int round = 0; round < 10; round++) {
 		struct rr_sge back_sge = { back, LEN, bm }, msg = { end_msg(&s, 0), 4, s.mr };
 		struct rr_wr send = { .done = &s.done[303], .op = RR_WR_SEND,
-				      .flags = RR_WR_SIGNALED, .sge = &msg, .nsge = 1 };
+				      .flags = RR_WR_SIGNALED, .sge = msg };
 		struct rr_wr read = { .next = &send, .done = &s.done[302], .op = RR_WR_READ,
-				      .flags = RR_WR_SIGNALED, .sge = &back_sge, .nsge = 1,
+				      .flags = RR_WR_SIGNALED, .sge = back_sge,
 				      .raddr = (uintptr_t)mem, .rkey = mr->rkey };
 
 		for (int i = 0; i < LEN; i++)
@@ -223,12 +223,11 @@ static void test_chaos_reorders_reads(void **state)
 		struct rr_mr *mr;
 		struct end c, s;
 		uint8_t *sink;
-		struct rr_sge msg;
-		struct rr_wr send = { .op = RR_WR_SEND, .sge = &msg, .nsge = 1,
+		struct rr_wr send = { .op = RR_WR_SEND,
 				      .flags = RR_WR_SIGNALED | (fence ? RR_WR_FENCE : 0) };
 
 		pair_open(&c, &s, f);
-		msg = (struct rr_sge){ end_msg(&s, 0), 4, s.mr };
+		send.sge = (struct rr_sge){ end_msg(&s, 0), 4, s.mr };
 		send.done = &s.done[300];
 		sink = end_msg(&s, 8);
 		mr = end_reg(&c, end_msg(&c, 0), RECV_BYTES, RR_ACCESS_REMOTE_READ, -1);

@@ -46,9 +46,8 @@ static void rig_close(struct rig *r)
 
 static int write_imm(struct rig *r, uint32_t len, uint32_t rkey, uint32_t imm)
 {
-	struct rr_sge sge = { r->from, len, r->from_mr };
 	struct rr_wr wr = { .done = &r->c.done[201], .op = RR_WR_WRITE_IMM, .flags = RR_WR_SIGNALED,
-			    .sge = &sge, .nsge = 1, .raddr = (uintptr_t)r->to, .rkey = rkey,
+			    .sge = { r->from, len, r->from_mr }, .raddr = (uintptr_t)r->to, .rkey = rkey,
 			    .imm = imm };
 
 	return rr_post_send(r->c.qp, &wr);

@@ -103,8 +103,7 @@ static inline void end_open(struct end *e, struct rr_fabric *f, unsigned cq_dept
 	e->f = f;
 	for (int i = 0; i < END_WCS; i++)
 		e->done[i].fn = end_nop;
-	e->attr = (struct rr_qp_attr){ .sq_depth = 32, .rq_depth = 32, .sge_max = 4,
-				       .recv_bytes = RECV_BYTES };
+	e->attr = (struct rr_qp_attr){ .sq_depth = 32, .rq_depth = 32, .recv_bytes = RECV_BYTES };
 	e->param = (struct rr_conn_param){ .priv = "hello", .priv_len = 5, .initiator_depth = 16,
 					   .responder_resources = 16 };
 	e->nrecv = 16;
@@ -201,9 +200,8 @@ static inline uint8_t *end_msg(struct end *e, unsigned i)
 
 static inline int end_send(struct end *e, unsigned msg, uint32_t len, unsigned flags)
 {
-	struct rr_sge sge = { end_msg(e, msg), len, e->mr };
 	struct rr_wr wr = { .done = &e->done[100 + msg], .op = RR_WR_SEND, .flags = flags,
-			    .sge = &sge, .nsge = 1 };
+			    .sge = { end_msg(e, msg), len, e->mr } };
 
 	return rr_post_send(e->qp, &wr);
 }
@@ -219,9 +217,8 @@ static inline int end_inv(struct end *e, uint32_t rkey, enum rr_wr_op op)
 static inline int end_rdma(struct end *e, enum rr_wr_op op, uint8_t *mine, uint32_t len,
 			   struct rr_mr *mr, const void *raddr, uint32_t rkey)
 {
-	struct rr_sge sge = { mine, len, mr };
-	struct rr_wr wr = { .done = &e->done[201], .op = op, .flags = RR_WR_SIGNALED, .sge = &sge,
-			    .nsge = 1, .raddr = (uintptr_t)raddr, .rkey = rkey };
+	struct rr_wr wr = { .done = &e->done[201], .op = op, .flags = RR_WR_SIGNALED, .sge = { mine, len, mr },
+			    .raddr = (uintptr_t)raddr, .rkey = rkey };
 
 	return rr_post_send(e->qp, &wr);
 }

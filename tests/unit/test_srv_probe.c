@@ -33,7 +33,7 @@ void __wrap_rr_ep_post(struct rr_ep *e, struct rr_post *post)
 	assert_ptr_equal(e, &ep);
 	assert_int_equal(post->n, 1);
 	assert_int_equal(post->first->op, RR_WR_WRITE);
-	assert_int_equal(post->first->nsge, 0);
+	assert_int_equal(post->first->sge.len, 0);
 	posted = post;
 	posts++;
 	ep.in_flight++;
