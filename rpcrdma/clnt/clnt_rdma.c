@@ -275,7 +275,6 @@ static int link_connect(struct rr_link *l)
 		.initiator_depth = 0,
 		.responder_resources =
 			MAX(MIN(l->dev->fabric->attr.rd_atom_max, READS_SERVED_MAX), 1u),
-		.rnr_retry = 0, /* credits guarantee a posted receive */
 	};
 	int rc;
 

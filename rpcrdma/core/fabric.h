@@ -160,7 +160,7 @@ enum rr_wc_status {
 	RR_WC_LOCAL,        /* local error (length, protection, bind) */
 	RR_WC_REM_ACCESS,   /* wrong key, out of bounds, or missing right at the peer */
 	RR_WC_REM_OP,       /* the peer rejected it (receive buffer too short) */
-	RR_WC_RNR,          /* no receive was posted at the peer */
+	RR_WC_RNR,          /* no receive was posted at the peer, and it has no shared queue: nothing waits for one */
 	RR_WC_LOST,         /* no acknowledgement: peer or path lost */
 };
 
@@ -248,8 +248,6 @@ struct rr_conn_param {
 	size_t priv_len;         /* <= RR_PRIV_MAX */
 	unsigned initiator_depth;     /* RDMA Reads that this side initiates at once */
 	unsigned responder_resources; /* RDMA Reads that this side serves at once */
-	unsigned rnr_retry;      /* 0: no receive posted at the peer is an error at once; does not
-				  * apply to messages waiting for our shared queue */
 };
 #define RR_PRIV_MAX 56
 

@@ -202,7 +202,6 @@ static void hs_param(struct local_qp *qp, struct hs_msg *hs, const struct rr_con
 	hs->priv_len = (uint32_t)param->priv_len;
 	if (param->priv_len)
 		memcpy(hs->priv, param->priv, param->priv_len);
-	qp->rnr_retry = param->rnr_retry;
 }
 
 /* Finds the client that is charged for this connection. */

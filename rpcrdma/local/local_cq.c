@@ -10,8 +10,8 @@
  *             active, because a reply is expected, which then rings no doorbell.
  *             Its descriptor is an epoll instance over the sockets (doorbells and hang-ups), an eventfd and a
  *             timer. Through the eventfd this process wakes itself (a completion while armed, a queue
- *             pair from a connection manager's thread). The timer serves rates, receiver-not-ready and
- *             retries against a busy agent. For a caller that never sleeps, every FDS_EVERY-th poll
+ *             pair from a connection manager's thread). The timer serves rates and retries
+ *             against a busy agent. For a caller that never sleeps, every FDS_EVERY-th poll
  *             checks the epoll instance.
  *             Queue pairs with completions are in `ready` and are served in turn.
  * Memory:     The queue itself is a count; completions are in the rings of the queue pairs.

@@ -223,7 +223,6 @@ struct local_sqe {
 	enum rr_wc_status status;
 	bool written;       /* WRITE_IMM: the bytes have been written, the message has not been sent */
 	uint64_t due_ns;    /* simulated link: earliest completion */
-	uint64_t rnr_ns;    /* deadline of the wait for a receive; 0: not waiting */
 	uint32_t reqs;      /* requests at the peer, without a reply */
 	uint32_t handed;    /* bytes handed to the peer as requests */
 };
@@ -295,7 +294,7 @@ struct local_qp {
 	struct hs_msg hs;   /* the peer's latest message */
 	uint8_t cookie[16];
 	bool my_vm, peer_vm; /* this side, the peer may use process_vm_* */
-	unsigned rnr_retry, read_depth;
+	unsigned read_depth;
 
 	/* shared memory; sizes come from the handshake, never from the shared memory */
 	struct local_map *rings;

@@ -9,7 +9,7 @@
  *             still be in progress when later requests without a fence move. Entries *complete* in
  *             order: when an entry is moved, the peer has replied to its requests, and its time has
  *             come (rate hook). Normally all this is finished when the post returns. An unfinished
- *             entry (no receive at the peer, a busy agent, a rate) stays on the completion queue's
+ *             entry (a busy agent, a rate) stays on the completion queue's
  *             work list, and every poll runs it again.
  * Memory:     qp_setup allocates everything. The completion ring has room for every entry of both
  *             queues, so a completion can always be written; the depth of the completion queue is
@@ -23,8 +23,6 @@
 #include <unistd.h>
 
 #include "local_int.h"
-
-#define RNR_WAIT_NS (10 * NS_PER_MS) /* per unit of rnr_retry */
 
 /** rr_local_qp_new - creates an empty queue pair, not yet set up
  *
@@ -373,18 +371,10 @@ static void move_send(struct local_qp *qp, struct local_sqe *e)
 		rr_local_qp_hostile(qp);
 		return;
 	}
-	if (!room) {
-		uint64_t now = clock_now_ns();
-
-		if (!e->rnr_ns)
-			e->rnr_ns = now + qp->rnr_retry * RNR_WAIT_NS;
-		if (now < e->rnr_ns)
-			return;
+	if (room)
+		rr_local_ring_send(qp, e);
+	else
 		e->status = RR_WC_RNR;
-		e->state = SQE_MOVED;
-		return;
-	}
-	rr_local_ring_send(qp, e);
 	e->state = SQE_MOVED;
 }
 

@@ -187,7 +187,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 				 .client = c->base.client,
 				 .call_bytes = (uint32_t)RR_CALL_KEPT + attr->req_bytes };
 	struct rr_priv mine = { .send_bytes = attr->inline_bytes, .recv_bytes = attr->inline_bytes };
-	struct rr_conn_param param = { .rnr_retry = 0 };
+	struct rr_conn_param param = { .priv = NULL };
 	const struct rr_srv_modes *modes = c->base.engine->domain->srv_modes;
 	uint8_t priv[RR_PRIV_BYTES + RR_PRIV_MORE_BYTES];
 	struct rr_priv theirs;

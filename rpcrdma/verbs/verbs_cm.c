@@ -221,9 +221,9 @@ static void fill_param(const struct verbs_qp *qp, const struct rr_conn_param *in
 		.initiator_depth = (uint8_t)MIN(in->initiator_depth, 255u),
 		.responder_resources = (uint8_t)MIN(in->responder_resources, 255u),
 		.retry_count = RETRIES,
-		/* each side tells the other how often to retry. Ours use the same value, except for a shared queue,
-		 * which may be empty for a while: 7 is unlimited */
-		.rnr_retry_count = qp->base.srq ? 7 : (uint8_t)MIN(in->rnr_retry, 7u),
+		/* each side tells the other how often to retry: credits guarantee a posted receive, but a shared queue
+		 * may be empty for a while. 7 is unlimited */
+		.rnr_retry_count = qp->base.srq ? 7 : 0,
 		.srq = qp->base.srq != NULL,
 	};
 }

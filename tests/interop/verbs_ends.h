@@ -40,7 +40,7 @@ struct end {
 	struct rr_mr *local, *remote;   /* the same memory, without and with remote rights */
 	uint8_t *mem;
 	struct op recv[NRECV], send[NSEND];
-	unsigned refuse, rnr_retry, sq_depth;
+	unsigned refuse, sq_depth;
 	bool no_recvs;
 	struct rr_srq *srq;             /* of its queue pairs; then it has none posted itself ... */
 	struct op end;                  /* ... and this for the end of the latest */
@@ -93,7 +93,7 @@ static void on_event(void *ctx, const struct rr_cm_event *ev)
 {
 	struct end *e = ctx;
 	struct rr_conn_param param = { .priv = "active", .priv_len = 6, .initiator_depth = 4,
-				       .responder_resources = 16, .rnr_retry = e->rnr_retry };
+				       .responder_resources = 16 };
 
 	e->priv_len = ev->priv_len;
 	if (ev->priv_len)

@@ -93,31 +93,6 @@ static void test_rnr(void **state)
 	rr_fabric_close(f);
 }
 
-static void test_rnr_waits(void **state)
-{
-	struct rr_fabric *f = open_fabric(NULL);
-	struct end c, s;
-
-	(void)state;
-	end_open(&c, f, 256);
-	end_open(&s, f, 256);
-	c.param.rnr_retry = 7;
-	s.nrecv = 1;
-	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
-	pair_connect(&c, &s);
-	assert_int_equal(end_send(&c, 0, 1, 0), 0);
-	assert_int_equal(end_send(&c, 1, 2, RR_WR_SIGNALED), 0);
-	assert_int_equal(end_poll(&c), 0);
-	pair_wait(&s, &c, 1);
-	assert_int_equal(rr_post_recv(s.qp, &s.recv[0]), 0);
-	pair_wait(&s, &c, 2);
-	pair_wait(&c, &s, 1);
-	assert_int_equal(c.wc[0].status, RR_WC_OK);
-	assert_int_equal(s.wc[1].byte_len, 2);
-	pair_close(&c, &s);
-	rr_fabric_close(f);
-}
-
 static void test_too_long(void **state)
 {
 	struct rr_fabric *f = open_fabric(NULL);
@@ -379,7 +354,6 @@ int main(void)
 		cmocka_unit_test(test_send_both_ways),
 		cmocka_unit_test(test_depths),
 		cmocka_unit_test(test_rnr),
-		cmocka_unit_test(test_rnr_waits),
 		cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_bytes_in_order),
 		cmocka_unit_test(test_few_messages_use_little),
