@@ -39,7 +39,7 @@
  * Errors:     Data from a peer is checked when it is read. A peer that breaks a rule loses its
  *             connection, without other effects (counters.hostile). Unfinished handshakes
  *             are limited in number and time (handshakes_max, handshakes_uid_max, handshake_ms).
- * See:        design.md section 2; doc/testing.md for what this cannot show.
+ * See:        doc/design.md; doc/testing.md for what this cannot show.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -64,17 +64,6 @@
 #define DEFAULT_HANDSHAKES_UID 64u
 #define DEFAULT_HANDSHAKE_MS 5000u
 #define DEFAULT_BOUNCE (UINT64_C(32) << 20)
-
-/** rr_local_count_reg - counts a registration or deregistration */
-void rr_local_count_reg(struct local_fabric *f, bool dereg)
-{
-	pthread_mutex_lock(&f->lock);
-	if (dereg)
-		f->gone.deregs++;
-	else
-		f->gone.regs++;
-	pthread_mutex_unlock(&f->lock);
-}
 
 /** rr_local_link_due - returns the end of a transfer of @bytes that starts now
  *
@@ -194,12 +183,6 @@ static bool may_copy(void)
 	return rr_local_vm_copy(getpid(), &from, (uintptr_t)&to, 1, true) && to == from;
 }
 
-/** rr_local_open - opens the local fabric
- * @attr: NULL for the plain fabric; copied
- * @ret: close it with rr_fabric_close() when nothing uses it
- *
- * Return: 0, -ENOMEM, or -EOPNOTSUPP if the process may not call process_vm_writev() on itself.
- */
 int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 {
 	struct local_fabric *f = calloc(1, sizeof(*f));
@@ -276,10 +259,6 @@ void rr_local_qp_counted(struct local_qp *qp)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/** rr_local_counters - returns the sums over all queue pairs, including destroyed ones
- *
- * Return: a snapshot; any thread may call.
- */
 struct rr_local_counters rr_local_counters(const struct rr_fabric *fabric)
 {
 	struct rr_local_counters sum;
@@ -287,13 +266,14 @@ struct rr_local_counters rr_local_counters(const struct rr_fabric *fabric)
 
 	pthread_mutex_lock(&f->lock);
 	sum = f->gone;
+	sum.regs = atomic_load(&f->regs);
+	sum.deregs = atomic_load(&f->deregs);
 	list_for_each(node, &f->qps)
 		add_counters(&sum, &list_entry(node, struct local_qp, fabric_node)->n);
 	pthread_mutex_unlock(&f->lock);
 	return sum;
 }
 
-/** rr_local_cut - cuts the link of @qp like a pulled cable: both ends flush */
 void rr_local_cut(struct rr_qp *qp)
 {
 	rr_local_qp_kill(to_qp(qp));

@@ -129,7 +129,8 @@ struct local_fabric {
 	pthread_mutex_t lock;      /* protects the members below; last in lock order */
 	struct list qps;
 	struct list maps;          /* regions of peers */
-	struct rr_local_counters gone; /* counts of destroyed queue pairs, and of registrations */
+	struct rr_local_counters gone; /* counts of destroyed queue pairs */
+	_Atomic uint64_t regs, deregs;
 	uint64_t link_free_ns;         /* time when the modelled link becomes idle */
 };
 
@@ -406,7 +407,6 @@ static inline uint64_t peer_owner(const struct local_qp *qp)
 	__atomic_store_n(&(qp)->n.counter, (qp)->n.counter + (by), __ATOMIC_RELAXED)
 
 /* local.c */
-void rr_local_count_reg(struct local_fabric *f, bool dereg);
 void rr_local_qp_counted(struct local_qp *qp);
 uint64_t rr_local_link_due(struct local_fabric *f, uint64_t bytes);
 
@@ -530,7 +530,6 @@ int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd);
 int rr_local_sock_dial(const char *path, int *ret_fd);
 int rr_local_sock_dial_trusted(const char *path, struct rr_trust *trust, int *ret_fd);
 bool rr_local_sock_gone(int sock);
-int rr_local_sock_wait(int sock, int ms);
 void rr_local_sock_peer(int sock, struct rr_peer *peer);
 bool rr_local_sock_try_vm(enum rr_local_vm mode, const struct rr_peer *peer,
 			  const struct hs_msg *hs);

@@ -328,7 +328,6 @@ static int check_range(const struct rr_mr_attr *attr)
 int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr_mr **ret)
 {
 	struct local_pd *pd = to_pd(base);
-	struct local_fabric *f = to_fabric(base->fabric);
 	struct local_mr *mr;
 	int rc;
 
@@ -372,7 +371,7 @@ int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr
 			publish(pd, list_entry(node, struct local_qp, pd_node), mr->slot);
 	}
 	pthread_mutex_unlock(&pd->lock);
-	rr_local_count_reg(f, false);
+	atomic_fetch_add(&to_fabric(base->fabric)->regs, 1);
 	*ret = &mr->base;
 	return 0;
 
@@ -390,7 +389,6 @@ int rr_local_mr_dereg(struct rr_mr *base)
 {
 	struct local_mr *mr = to_mr(base);
 	struct local_pd *pd = to_pd(base->pd);
-	struct local_fabric *f = to_fabric(pd->base.fabric);
 
 	pthread_mutex_lock(&pd->lock);
 	if (mr->windows) {
@@ -406,7 +404,7 @@ int rr_local_mr_dereg(struct rr_mr *base)
 	}
 	put_region(pd, mr->region);
 	pthread_mutex_unlock(&pd->lock);
-	rr_local_count_reg(f, true);
+	atomic_fetch_add(&to_fabric(pd->base.fabric)->deregs, 1);
 	free(mr);
 	return 0;
 }

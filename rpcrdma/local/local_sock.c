@@ -308,21 +308,12 @@ out:
 	return rc;
 }
 
-/** rr_local_sock_wait - sleeps until the peer hangs up, or for @ms
- *
- * Return: 1 if it has hung up, 0 if not.
- */
-int rr_local_sock_wait(int sock, int ms)
-{
-	struct pollfd p = { .fd = sock };
-
-	return poll(&p, 1, ms) > 0 && (p.revents & (POLLHUP | POLLERR)) ? 1 : 0;
-}
-
 /** rr_local_sock_gone - true if the peer's process has closed its end */
 bool rr_local_sock_gone(int sock)
 {
-	return sock < 0 || rr_local_sock_wait(sock, 0);
+	struct pollfd p = { .fd = sock };
+
+	return sock < 0 || (poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR)));
 }
 
 /** rr_local_sock_peer - fills in the peer's identity, as reported by the kernel */
