@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wire.h"
+
 /* ---- identity ---- */
 
 static void id_of_ipv4(uint32_t addr, struct rpcrdma_client_id *ret)
@@ -29,11 +31,8 @@ static void id_of_ipv4(uint32_t addr, struct rpcrdma_client_id *ret)
 
 static void id_of_ipv6(const struct sockaddr_in6 *in6, struct rpcrdma_client_id *ret)
 {
-	const uint8_t *b = in6->sin6_addr.s6_addr;
-
 	if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
-		id_of_ipv4((uint32_t)b[12] << 24 | (uint32_t)b[13] << 16 | (uint32_t)b[14] << 8 | b[15],
-			   ret);
+		id_of_ipv4(get_be32(in6->sin6_addr.s6_addr + 12), ret);
 		return;
 	}
 	if (IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr)) {
@@ -41,8 +40,7 @@ static void id_of_ipv6(const struct sockaddr_in6 *in6, struct rpcrdma_client_id 
 		return;
 	}
 	ret->kind = RPCRDMA_CLIENT_IPV6;
-	for (unsigned i = 0; i < 8; i++)
-		ret->key = ret->key << 8 | b[i];
+	ret->key = get_be64(in6->sin6_addr.s6_addr);
 	if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
 		ret->scope = in6->sin6_scope_id;
 }
@@ -83,8 +81,7 @@ char *rpcrdma_client_id_print(const struct rpcrdma_client_id *id, char *buf, siz
 	case RPCRDMA_CLIENT_IPV6: {
 		struct in6_addr in6 = { 0 };
 
-		for (unsigned i = 0; i < 8; i++)
-			in6.s6_addr[i] = (uint8_t)(id->key >> (56 - 8 * i));
+		put_be64(in6.s6_addr, id->key);
 		inet_ntop(AF_INET6, &in6, text, sizeof(text));
 		if (id->scope)
 			snprintf(buf, cap, "%s%%%u/64", text, id->scope);
@@ -109,17 +106,12 @@ static int compare(const void *a, const void *b)
 
 void rr_clients_init(struct rr_clients *all)
 {
+	memset(all, 0, sizeof(*all));
 	pthread_mutex_init(&all->lock, NULL);
-	all->tree = NULL;
 	list_init(&all->list);
-	atomic_init(&all->n, 0);
 	for (unsigned i = 0; i < RR_SHARES; i++) {
 		all->budgets[i].max = SIZE_MAX;
 		all->budgets[i].factor = 1;
-		all->budgets[i].kept = 0;
-		all->budgets[i].even = false;
-		atomic_init(&all->budgets[i].used, 0);
-		atomic_init(&all->budgets[i].idle, 0);
 	}
 }
 
@@ -316,6 +308,14 @@ static size_t room_of(const struct view *v)
 	return MAX(room, little);
 }
 
+/* Does @amount fit when all clients together hold @all and this one @mine? */
+static bool has_room(const struct rr_budget *b, size_t all, size_t mine, size_t amount)
+{
+	struct view v = view_of(b, all, mine);
+
+	return amount <= room_of(&v);
+}
+
 bool rr_client_fits(const struct rr_client *c, enum rr_share share, size_t amount)
 {
 	struct view v = view_now(c, share);
@@ -327,12 +327,10 @@ bool rr_client_leaves(const struct rr_client *c, enum rr_share share, size_t amo
 {
 	const struct rr_budget *b = &c->all->budgets[share];
 	size_t all = atomic_load_explicit(&b->used, memory_order_relaxed);
-	struct view v;
 
 	if (all > b->max || amount > b->max - all)
 		return false;
-	v = view_of(b, all + amount, rr_client_used(c, share) + amount);
-	return amount <= room_of(&v);
+	return has_room(b, all + amount, rr_client_used(c, share) + amount, amount);
 }
 
 size_t rr_client_room(const struct rr_client *c, enum rr_share share, unsigned times)
@@ -347,14 +345,6 @@ void rr_client_add(struct rr_client *c, enum rr_share share, size_t amount)
 {
 	atomic_fetch_add_explicit(&c->all->budgets[share].used, amount, memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->used[share], amount, memory_order_relaxed);
-}
-
-/* Does @amount fit when all clients together hold @all and this one @mine? */
-static bool has_room(const struct rr_budget *b, size_t all, size_t mine, size_t amount)
-{
-	struct view v = view_of(b, all, mine);
-
-	return amount <= room_of(&v);
 }
 
 /* A sum is raised only after the amount fits, so a refused charge does not make another one fail. If the rest
@@ -401,16 +391,6 @@ void rr_client_wait(struct rr_client *c, enum rr_share share, struct rr_client_w
 	else
 		list_add_tail(&line->waiters, &w->link);
 	atomic_fetch_add(&line->n, 1);
-	pthread_mutex_unlock(&c->all->lock);
-}
-
-void rr_client_unwait(struct rr_client *c, enum rr_share share, struct rr_client_waiter *w)
-{
-	pthread_mutex_lock(&c->all->lock);
-	if (list_is_linked(&w->link)) {
-		list_del(&w->link);
-		atomic_fetch_sub(&c->lines[share].n, 1);
-	}
 	pthread_mutex_unlock(&c->all->lock);
 }
 

@@ -147,9 +147,6 @@ void rr_client_add(struct rr_client *c, enum rr_share share, size_t amount);
  */
 void rr_client_wait(struct rr_client *c, enum rr_share share, struct rr_client_waiter *w, bool first);
 
-/** rr_client_unwait - removes @w from the queue, if it is there */
-void rr_client_unwait(struct rr_client *c, enum rr_share share, struct rr_client_waiter *w);
-
 /** rr_client_next - gives a turn to the first waiter; rr_client_end_turn() ends it
  *
  * Return: the waiter; the caller posts its message. NULL: the queue is empty.

@@ -153,7 +153,7 @@ static void close_pool(void)
 	for (unsigned i = 0; i < CONNS; i++) {
 		struct rr_conn_part *p = data_of(i);
 
-		rr_client_unwait(conns[i].client, p->share, &p->client_waiter);
+		list_del(&p->client_waiter.link);
 		p->in_line = false;
 		rr_conn_buf_fini(&conns[i]);
 		rr_client_put(conns[i].client);
