@@ -63,13 +63,6 @@ struct opt {
  */
 must_check bool opt_parse_size(const char *text, uint64_t *ret);
 
-/** opt_parse_time - "250ns", "100us", "5ms", "2s", "0.25s"
- * @bare: nanoseconds in the unit of a number without a unit; 0: only 0 needs no unit
- *
- * Return: false: invalid, too large, or not a whole number of nanoseconds; @ret_ns is unchanged.
- */
-must_check bool opt_parse_time(const char *text, uint64_t bare, uint64_t *ret_ns);
-
 /** opt_find - finds the option @name of a file or a URL
  * "no-X" of the table is found as "X".
  *
@@ -106,18 +99,11 @@ must_check int opt_set(const struct opt *o, void *to, const char *value, char *w
 must_check int opt_set_once(const struct opt *o, void *to, unsigned *given, const char *value, char *why,
 			    size_t why_bytes);
 
-/** opt_set_number - sets a FLAG, NUMBER, SIZE or TIME to @v, in the unit of the member, after the same checks */
-must_check int opt_set_number(const struct opt *o, void *to, uint64_t v, char *why, size_t why_bytes);
-
 /** opt_fail - prints a message for the user; Return: @err */
 printf_like(4, 5) int opt_fail(int err, char *why, size_t why_bytes, const char *fmt, ...);
 
 /** opt_refuse - says that @value is not among the allowed values; Return: -EINVAL */
 int opt_refuse(const struct opt *o, const char *value, char *why, size_t why_bytes);
-
-/** opt_number - returns the member of a FLAG, WORD, NUMBER, SIZE or TIME; opt_text - of a TEXT, NULL: not set */
-uint64_t opt_number(const struct opt *o, const void *from);
-const char *opt_text(const struct opt *o, const void *from);
 
 /** opt_same - have @a and @b equal values? OTHER: equal bytes of the member */
 bool opt_same(const struct opt *o, const void *a, const void *b);

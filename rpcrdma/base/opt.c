@@ -79,7 +79,10 @@ bool opt_parse_size(const char *text, uint64_t *ret)
 	return (u->name || !*text) && mul_u64(v, u->factor, ret);
 }
 
-bool opt_parse_time(const char *text, uint64_t bare, uint64_t *ret_ns)
+/* Parses "250ns", "100us", "5ms", "2s", "0.25s".
+ * @bare: nanoseconds in the unit of a number without a unit; 0: only 0 needs no unit
+ * Return: false: invalid, too large, or not a whole number of nanoseconds */
+static bool parse_time(const char *text, uint64_t bare, uint64_t *ret_ns)
 {
 	uint64_t v = 0, part = 0, power = 1, factor;
 	const struct unit *u = times;
@@ -110,7 +113,7 @@ bool opt_parse_time(const char *text, uint64_t bare, uint64_t *ret_ns)
 
 /* ---- members ---- */
 
-uint64_t opt_number(const struct opt *o, const void *from)
+static uint64_t get_number(const struct opt *o, const void *from)
 {
 	const char *at = (const char *)from + o->at;
 	uint64_t v8;
@@ -132,7 +135,7 @@ uint64_t opt_number(const struct opt *o, const void *from)
 	}
 }
 
-const char *opt_text(const struct opt *o, const void *from)
+static const char *get_text(const struct opt *o, const void *from)
 {
 	const char *text;
 
@@ -291,14 +294,14 @@ char *opt_remark(const struct opt *o, char buf[OPT_LIMITS_BYTES])
 char *opt_print(const struct opt *o, const void *from, char *buf, size_t bytes)
 {
 	const char *words = o->words;
-	uint64_t v = is_number(o) ? opt_number(o, from) : 0;
+	uint64_t v = is_number(o) ? get_number(o, from) : 0;
 
 	switch (o->type) {
 	case OPT_OTHER:
 		(void)snprintf(buf, bytes, "%s", "");
 		break;
 	case OPT_TEXT:
-		(void)snprintf(buf, bytes, "%s", opt_text(o, from) ? opt_text(o, from) : "");
+		(void)snprintf(buf, bytes, "%s", get_text(o, from) ? get_text(o, from) : "");
 		break;
 	case OPT_FLAG:
 		(void)snprintf(buf, bytes, "%s", v == o->max ? "yes" : "no");
@@ -328,11 +331,6 @@ int opt_refuse(const struct opt *o, const char *value, char *why, size_t why_byt
 			opt_limits(o, limits));
 }
 
-static bool in_range(const struct opt *o, uint64_t v)
-{
-	return (!v && o->words) || (v >= o->min && v <= o->max && !(o->step > 1 && v % o->step));
-}
-
 /* Return: false: invalid, or out of range */
 static bool parse_value(const struct opt *o, const char *value, uint64_t *ret)
 {
@@ -347,13 +345,13 @@ static bool parse_value(const struct opt *o, const char *value, uint64_t *ret)
 	if (o->type == OPT_WORD)
 		return false;
 	if (o->type == OPT_TIME) {
-		if (!opt_parse_time(value, o->bare, &v) || v % o->unit)
+		if (!parse_time(value, o->bare, &v) || v % o->unit)
 			return false;
 		v /= o->unit;
 	} else if (!opt_parse_size(value, &v)) {
 		return false;
 	}
-	if (v < o->min || !in_range(o, v)) /* 0 is allowed by its word only */
+	if (v < o->min || v > o->max || (o->step > 1 && v % o->step)) /* 0 is allowed by its word only */
 		return false;
 	*ret = v;
 	return true;
@@ -384,7 +382,7 @@ int opt_set_once(const struct opt *o, void *to, unsigned *given, const char *val
 		return o->set(o, to, value, why, why_bytes);
 	if (!parse_value(o, value, &v))
 		return opt_refuse(o, value ? value : "", why, why_bytes);
-	if (*given & o->given && v != opt_number(o, to))
+	if (*given & o->given && v != get_number(o, to))
 		return opt_fail(-EINVAL, why, why_bytes, "%s: contradicts an option before it", opt_key(o));
 	*given |= o->given;
 	put_number(o, to, v);
@@ -396,18 +394,6 @@ int opt_set(const struct opt *o, void *to, const char *value, char *why, size_t 
 	unsigned given = 0;
 
 	return opt_set_once(o, to, &given, value, why, why_bytes);
-}
-
-int opt_set_number(const struct opt *o, void *to, uint64_t v, char *why, size_t why_bytes)
-{
-	char text[32];
-
-	if (o->type != OPT_FLAG && !in_range(o, v)) {
-		(void)snprintf(text, sizeof(text), "%" PRIu64, v);
-		return opt_refuse(o, text, why, why_bytes);
-	}
-	put_number(o, to, v);
-	return 0;
 }
 
 void opt_init(const struct opt *v, size_t n, void *to)
@@ -426,8 +412,8 @@ bool opt_same(const struct opt *o, const void *a, const void *b)
 
 	if (o->type != OPT_TEXT)
 		return !memcmp((const char *)a + o->at, (const char *)b + o->at, o->size);
-	text_a = opt_text(o, a);
-	text_b = opt_text(o, b);
+	text_a = get_text(o, a);
+	text_b = get_text(o, b);
 	return text_a && text_b ? !strcmp(text_a, text_b) : text_a == text_b;
 }
 

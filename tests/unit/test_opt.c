@@ -211,10 +211,6 @@ static void given_once(void **state)
 	assert_int_equal(opt_set_once(off, &v, &given, "yes", why, sizeof(why)), -EINVAL);
 	assert_true(v.yes);
 	assert_int_equal(given, 3);
-	assert_int_equal(opt_set_number(bytes, &v, 12288, why, sizeof(why)), 0);
-	assert_int_equal(opt_set_number(bytes, &v, 12289, why, sizeof(why)), -EINVAL);
-	assert_non_null(strstr(why, "bytes=12289: must be"));
-	assert_int_equal(opt_set_number(bytes, &v, 0, why, sizeof(why)), -EINVAL);
 }
 
 /* What is printed is parsed to the same value. */
