@@ -108,16 +108,6 @@ int rpcrdma_addr_parse(const char *url, struct rpcrdma_addr *ret)
 	return rc;
 }
 
-char *rpcrdma_addr_print(const struct rpcrdma_addr *a, char *buf, size_t cap)
-{
-	if (a->transport == RPCRDMA_LOCAL)
-		snprintf(buf, cap, "local://%s", a->host);
-	else
-		snprintf(buf, cap, strchr(a->host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
-			 rpcrdma_transport_name(a->transport), a->host, a->port);
-	return buf;
-}
-
 const char *rr_addr_where(const struct rpcrdma_addr *a, char buf[RR_WHERE_BYTES])
 {
 	if (a->transport == RPCRDMA_LOCAL)
@@ -125,5 +115,13 @@ const char *rr_addr_where(const struct rpcrdma_addr *a, char buf[RR_WHERE_BYTES]
 	else
 		snprintf(buf, RR_WHERE_BYTES, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host,
 			 a->port);
+	return buf;
+}
+
+char *rpcrdma_addr_print(const struct rpcrdma_addr *a, char *buf, size_t cap)
+{
+	char where[RR_WHERE_BYTES];
+
+	snprintf(buf, cap, "%s://%s", rpcrdma_transport_name(a->transport), rr_addr_where(a, where));
 	return buf;
 }
