@@ -24,9 +24,34 @@
 #define SQ_PER_MSG 4u
 #define SQ_MIN 64u
 
-static void ep_die(struct rr_ep *ep, enum rr_wc_status status);
-static void ep_check_drained(struct rr_ep *ep);
-static void pump(struct rr_ep *ep);
+/* ---- the end ---- */
+
+static void kick(struct rr_ep *ep)
+{
+	if (ep->msg_out)
+		return;
+	ep->msg_out = true;
+	rr_engine_defer(ep->engine, &ep->drained_msg);
+}
+
+static void ep_check_drained(struct rr_ep *ep)
+{
+	if (ep->dead && !ep->posted && !ep->held && !ep->in_flight && !ep->drained)
+		kick(ep);
+}
+
+static void ep_die(struct rr_ep *ep, enum rr_wc_status status)
+{
+	if (ep->dead)
+		return;
+	ep->dead = true;
+	TRACE2(ep_dead, ep, status);
+	if (status == RR_WC_RNR)
+		rr_count(ep->engine, rnr, 1);
+	rr_qp_disconnect(ep->qp);
+	ep->ops->dead(ep, status);
+	kick(ep);
+}
 
 /* ---- receives ---- */
 
@@ -213,29 +238,7 @@ void rr_ep_retire(struct rr_recv_ctx *rc)
 	uncharge_recv(ep);
 }
 
-/* A request in the middle of a chain: only errors arrive here, and the last request reports for the chain. */
-static void on_err(struct rr_done *done, const struct rr_wc *wc)
-{
-	struct rr_ep *ep = container_of(done, struct rr_ep, err_done);
-
-	if (wc->status != RR_WC_OK)
-		ep_die(ep, wc->status);
-}
-
-static void on_post(struct rr_done *done, const struct rr_wc *wc)
-{
-	struct rr_post *post = container_of(done, struct rr_post, done);
-	struct rr_ep *ep = post->ep;
-	enum rr_wc_status status = wc->status;
-
-	ep->in_flight--;
-	ep->sq_free += post->n;
-	if (status != RR_WC_OK)
-		ep_die(ep, status);
-	post->fn(post, status); /* may free the post */
-	pump(ep);
-	ep_check_drained(ep);
-}
+/* ---- chains ---- */
 
 /* Only the last request of a chain is signalled. */
 static void set_done(struct rr_ep *ep, struct rr_post *post, struct rr_wr *wr)
@@ -295,6 +298,30 @@ static void pump(struct rr_ep *ep)
 	}
 }
 
+/* A request in the middle of a chain: only errors arrive here, and the last request reports for the chain. */
+static void on_err(struct rr_done *done, const struct rr_wc *wc)
+{
+	struct rr_ep *ep = container_of(done, struct rr_ep, err_done);
+
+	if (wc->status != RR_WC_OK)
+		ep_die(ep, wc->status);
+}
+
+static void on_post(struct rr_done *done, const struct rr_wc *wc)
+{
+	struct rr_post *post = container_of(done, struct rr_post, done);
+	struct rr_ep *ep = post->ep;
+	enum rr_wc_status status = wc->status;
+
+	ep->in_flight--;
+	ep->sq_free += post->n;
+	if (status != RR_WC_OK)
+		ep_die(ep, status);
+	post->fn(post, status); /* may free the post */
+	pump(ep);
+	ep_check_drained(ep);
+}
+
 /* fn must not run inside rr_ep_post(): chains of a dead endpoint end at the next poll. */
 static void on_drain_msg(struct rpcrdma_msg *msg)
 {
@@ -311,33 +338,6 @@ static void on_drain_msg(struct rpcrdma_msg *msg)
 		return;
 	ep->drained = true;
 	ep->ops->drained(ep);
-}
-
-static void kick(struct rr_ep *ep)
-{
-	if (ep->msg_out)
-		return;
-	ep->msg_out = true;
-	rr_engine_defer(ep->engine, &ep->drained_msg);
-}
-
-static void ep_check_drained(struct rr_ep *ep)
-{
-	if (ep->dead && !ep->posted && !ep->held && !ep->in_flight && !ep->drained)
-		kick(ep);
-}
-
-static void ep_die(struct rr_ep *ep, enum rr_wc_status status)
-{
-	if (ep->dead)
-		return;
-	ep->dead = true;
-	TRACE2(ep_dead, ep, status);
-	if (status == RR_WC_RNR)
-		rr_count(ep->engine, rnr, 1);
-	rr_qp_disconnect(ep->qp);
-	ep->ops->dead(ep, status);
-	kick(ep);
 }
 
 void rr_ep_disconnect(struct rr_ep *ep)

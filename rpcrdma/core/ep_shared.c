@@ -140,7 +140,7 @@ static void refill(struct rr_shared *s)
 	if (!s->posted) {
 		atomic_fetch_add(&s->engine->domain->recv_short, 1);
 		look_in(s, EMPTY_LOOK_NS);
-	} else if (s->total > SHARED_FIRST && !s->timer.link) {
+	} else if (s->total > SHARED_FIRST && !rr_timer_is_armed(&s->timer)) {
 		look_in(s, s->engine->domain->pool_idle_ns);
 	}
 }
@@ -196,19 +196,14 @@ struct rr_srq *rr_shared_srq(const struct rr_shared *s)
 	return s->srq;
 }
 
-static void free_shared(struct rr_shared *s)
-{
-	pthread_mutex_destroy(&s->lock);
-	free(s);
-}
-
 static void destroy(struct rr_shared *s)
 {
 	rpcrdma_timer_cancel(s->engine, &s->timer);
 	rr_srq_destroy(s->srq);
 	list_for_each_safe(n, &s->recvs)
 		give_back(s, list_entry(n, struct rr_recv_ctx, all));
-	free_shared(s);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
 }
 
 static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
@@ -234,14 +229,10 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	s->timer.fn = on_look;
 	list_init(&s->recvs);
 	rc = rr_srq_create(dev->fabric, &attr, &s->srq);
-	if (rc) {
-		free_shared(s);
-		return rc;
-	}
-	rc = add(s, MIN(SHARED_FIRST, s->depth));
+	if (!rc)
+		rc = add(s, MIN(SHARED_FIRST, s->depth));
 	if (!s->total) { /* a part of them is enough to start */
-		rr_srq_destroy(s->srq);
-		free_shared(s);
+		destroy(s);
 		return rc;
 	}
 	s->least = s->posted;
