@@ -8,6 +8,7 @@
  * Threads:    any.
  * Errors:     -EINVAL, -ENAMETOOLONG; the caller reports the text.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +117,25 @@ const char *rr_addr_where(const struct rpcrdma_addr *a, char buf[RR_WHERE_BYTES]
 		snprintf(buf, RR_WHERE_BYTES, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host,
 			 a->port);
 	return buf;
+}
+
+void rr_addr_print_socket(const struct sockaddr_storage *ss, char *buf, size_t cap)
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+	uint16_t port = 0;
+
+	if (ss->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const void *)ss;
+
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		port = ntohs(in->sin_port);
+	} else if (ss->ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const void *)ss;
+
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		port = ntohs(in6->sin6_port);
+	}
+	snprintf(buf, cap, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
 }
 
 char *rpcrdma_addr_print(const struct rpcrdma_addr *a, char *buf, size_t cap)

@@ -93,6 +93,9 @@ struct rr_peer {
 	char text[64];                /* for messages: "10.0.0.7:1023", "pid 811 uid 1000" */
 };
 
+/** rr_addr_print_socket - prints the address of a peer for messages: "host:port", "[v6]:port"; addr.c */
+void rr_addr_print_socket(const struct sockaddr_storage *ss, char *buf, size_t cap);
+
 struct rr_trust; /* local_path.h */
 
 /* Interposers in front of a fabric, and what they keep for an object (filters/filter.h). */

@@ -138,25 +138,6 @@ static void on_pump_msg(struct rpcrdma_msg *msg)
 	rr_tconn_pump(c);
 }
 
-static void name_peer(struct rpcrdma_peer *p)
-{
-	char host[INET6_ADDRSTRLEN] = "?";
-	uint16_t port = 0;
-
-	if (p->addr.ss_family == AF_INET) {
-		const struct sockaddr_in *in = (const void *)&p->addr;
-
-		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		port = ntohs(in->sin_port);
-	} else if (p->addr.ss_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 = (const void *)&p->addr;
-
-		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		port = ntohs(in6->sin6_port);
-	}
-	snprintf(p->text, sizeof(p->text), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
-}
-
 /* Detects a peer that vanished within a minute: by probes if it is idle. The kernel sends no probes while data is not
  * acknowledged, and would retransmit it for a quarter of an hour. */
 static void watch_peer(int fd)
@@ -185,7 +166,7 @@ static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_
 	void *ctx = NULL;
 	int one = 1;
 
-	name_peer(&peer);
+	rr_addr_print_socket(&peer.addr, peer.text, sizeof(peer.text));
 	if (rr_svc_admit(svc, l->engine->domain, &peer, &client))
 		goto out_close;
 	if (svc->ops.accept(svc->ctx, &peer, &engine, &ctx))

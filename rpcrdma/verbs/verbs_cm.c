@@ -27,7 +27,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,21 +110,9 @@ void rr_verbs_cm_destroy(struct rr_cm *base)
 static void describe(struct rdma_cm_id *id, struct rr_peer *peer)
 {
 	const struct sockaddr *sa = rdma_get_peer_addr(id);
-	char host[INET6_ADDRSTRLEN] = "?";
 
-	if (sa->sa_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 = (const void *)sa;
-
-		memcpy(&peer->addr, in6, sizeof(*in6));
-		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		snprintf(peer->text, sizeof(peer->text), "[%s]:%u", host, ntohs(in6->sin6_port));
-	} else if (sa->sa_family == AF_INET) {
-		const struct sockaddr_in *in = (const void *)sa;
-
-		memcpy(&peer->addr, in, sizeof(*in));
-		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		snprintf(peer->text, sizeof(peer->text), "%s:%u", host, ntohs(in->sin_port));
-	}
+	memcpy(&peer->addr, sa, sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	rr_addr_print_socket(&peer->addr, peer->text, sizeof(peer->text));
 }
 
 /** rr_verbs_listen - listens at an address of a device, or at all addresses; port 0: selects a free one
