@@ -372,7 +372,7 @@ static int link_dial(struct rr_link *l)
 
 	rr_addr_where(&l->clnt->dial, where);
 	rr_trust_init(&trust, a->socket_uid);
-	rc = rr_qp_dial_trusted(l->cm, where, a->check_socket ? &trust : NULL, &l->qp);
+	rc = rr_qp_dial(l->cm, where, a->check_socket ? &trust : NULL, &l->qp);
 	if (rc == -EPERM && a->check_socket && trust.why[0]) {
 		rr_link_fail(l, rc, "%s", trust.why);
 		return 0;

@@ -531,15 +531,10 @@ static inline void rr_unlisten(struct rr_listener *l)
 		l->cm->fabric->ops->unlisten(l);
 }
 
-static inline must_check int rr_qp_dial_trusted(struct rr_cm *cm, const char *addr,
-						struct rr_trust *trust, struct rr_qp **ret)
+static inline must_check int rr_qp_dial(struct rr_cm *cm, const char *addr, struct rr_trust *trust,
+					struct rr_qp **ret)
 {
 	return cm->fabric->ops->qp_dial(cm, addr, trust, ret);
-}
-
-static inline must_check int rr_qp_dial(struct rr_cm *cm, const char *addr, struct rr_qp **ret)
-{
-	return rr_qp_dial_trusted(cm, addr, NULL, ret);
 }
 
 static inline must_check int rr_qp_setup(struct rr_qp *qp, const struct rr_qp_attr *attr)

@@ -252,8 +252,6 @@ void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool ou
 	bool first = true, last;
 	uint8_t ieth[4];
 
-	if (!c)
-		return;
 	put_be32(ieth, inv_rkey);
 	pthread_mutex_lock(&c->lock);
 	do {
@@ -282,8 +280,6 @@ void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn, const 
 	bool first = true, last;
 	uint8_t ext[20];
 
-	if (!c)
-		return;
 	put_reth(ext, raddr, rkey, r.left);
 	pthread_mutex_lock(&c->lock);
 	do {
@@ -316,8 +312,6 @@ void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn, const v
 	bool first = true, last;
 	uint8_t reth[16], aeth[4];
 
-	if (!c)
-		return;
 	put_reth(reth, raddr, rkey, r.left);
 	put_aeth(aeth, ++*d.msn);
 	pthread_mutex_lock(&c->lock);
@@ -397,8 +391,6 @@ void rr_capture_cm(struct rr_capture *c, const struct rr_capture_conn *conn,
 	uint32_t comm = 0x10000000u | active_qpn, passive_comm = 0x20000000u | active_qpn;
 	uint8_t frame[HEADERS_MAX + MAD_BYTES], *p, *mad, *cm;
 
-	if (!c)
-		return;
 	memset(frame, 0, sizeof(frame));
 	pthread_mutex_lock(&c->lock);
 	p = put_ip(c, frame, from_active, 1, 12 + 8 + MAD_BYTES + 4);

@@ -3,8 +3,7 @@
  *
  * capture.h - writes a pcap file with the packets that a RoCEv2 network would carry
  *
- * All functions accept a NULL capture and then do nothing. Several threads may write to one capture;
- * a connection's state belongs to the thread that owns the connection.
+ * Several threads may write to one capture; a connection's state belongs to the thread that owns the connection.
  */
 #ifndef RR_CAPTURE_H
 #define RR_CAPTURE_H
@@ -33,7 +32,7 @@ enum rr_capture_cm { RR_CAPTURE_REQ, RR_CAPTURE_REP, RR_CAPTURE_RTU };
  */
 must_check int rr_capture_open(const char *path, struct rr_capture **ret);
 
-/** rr_capture_close - closes the file and frees @c; no other thread uses it */
+/** rr_capture_close - closes the file and frees @c, which no other thread uses; NULL is ignored */
 void rr_capture_close(struct rr_capture *c);
 
 /** rr_capture_cm - writes a datagram of the connection manager

@@ -302,7 +302,7 @@ static void ask_and_go(struct rpcrdma_engine *other, const uint8_t *priv, size_t
 
 	svc.conn_engine = other;
 	assert_int_equal(rr_cm_create(peer.fabric, on_routed, &routed, &cm), 0);
-	assert_int_equal(rr_qp_dial(cm, path, &qp), 0);
+	assert_int_equal(rr_qp_dial(cm, path, NULL, &qp), 0);
 	for (int idle = 0; !routed && idle < 1000; idle++) {
 		(void)rpcrdma_engine_poll(svc.engine);
 		rr_cm_process(cm);

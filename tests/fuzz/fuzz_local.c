@@ -428,7 +428,7 @@ static void play(bool attacker_dials, struct wire_get *g)
 	wait_closed(&attacker);
 	open_end(&attacker);
 	must(!rr_listen(passive->cm, path, NULL, &passive->l));
-	must(!rr_qp_dial(active->cm, path, &active->qp));
+	must(!rr_qp_dial(active->cm, path, NULL, &active->qp));
 	for (int i = 0; !(active->up && passive->up) && i < IDLE_ROUNDS; i++) {
 		poll_end(active);
 		poll_end(passive);
@@ -470,7 +470,7 @@ static void raw_server(struct wire_get *g)
 	int sock = -1, fd;
 
 	must(!rr_local_sock_listen(path, 0600, &fd));
-	must(!rr_qp_dial(victim.cm, path, &victim.qp));
+	must(!rr_qp_dial(victim.cm, path, NULL, &victim.qp));
 	sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 	must(sock >= 0);
 	hs_of(&hs, HS_HELLO);

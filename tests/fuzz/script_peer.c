@@ -130,7 +130,7 @@ void script_dial(struct script_peer *p)
 	reg(p, msgs, SCRIPT_REGION_BYTES, RR_ACCESS_REMOTE_READ, &p->region[0]);
 	reg(p, msgs + SCRIPT_REGION_BYTES, SCRIPT_REGION_BYTES, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE,
 	    &p->region[1]);
-	p->status = rr_qp_dial(p->cm, script_net.sock, &p->qp);
+	p->status = rr_qp_dial(p->cm, script_net.sock, NULL, &p->qp);
 	if (p->status) {
 		p->over = true;
 		return;

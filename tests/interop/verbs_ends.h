@@ -197,7 +197,7 @@ static void pair_up(struct end *a, struct end *b)
 	struct rr_listener *l;
 
 	assert_int_equal(rr_listen(b->cm, ADDR, b, &l), 0);
-	assert_int_equal(rr_qp_dial(a->cm, ADDR, &a->qp), 0);
+	assert_int_equal(rr_qp_dial(a->cm, ADDR, NULL, &a->qp), 0);
 	until(a, b, a->established && b->established);
 	rr_unlisten(l);
 }

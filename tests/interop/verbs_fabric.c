@@ -44,7 +44,7 @@ static void nobody_and_refused(void **state)
 	(void)state;
 	end_init(&a);
 	end_init(&b);
-	assert_int_equal(rr_qp_dial(a.cm, ADDR, &a.qp), 0);
+	assert_int_equal(rr_qp_dial(a.cm, ADDR, NULL, &a.qp), 0);
 	until(&a, &b, a.failed);
 	assert_int_equal(a.status, -ECONNREFUSED);
 	rr_qp_destroy(a.qp);
@@ -53,7 +53,7 @@ static void nobody_and_refused(void **state)
 	assert_int_equal(rr_listen(b.cm, ADDR, &b, &l), 0);
 	assert_int_equal(rr_listen(b.cm, ADDR, &b, &l2), -EADDRINUSE);
 	assert_int_equal(rr_listen(b.cm, "192.0.2.1:20100", &b, &l2), -EADDRNOTAVAIL);
-	assert_int_equal(rr_qp_dial(a.cm, ADDR, &a.qp), 0);
+	assert_int_equal(rr_qp_dial(a.cm, ADDR, NULL, &a.qp), 0);
 	until(&a, &b, a.failed == 2);
 	assert_int_equal(a.status, -ECONNREFUSED);
 	assert_int_equal(ended(&a), 0); /* it never was up: its receives do not complete */
@@ -385,7 +385,7 @@ static void many_on_one_queue(void **state)
 	assert_int_equal(rr_listen(b.cm, ADDR, &b, &l), 0);
 	for (unsigned i = 0; i < N; i++) {
 		a.established = b.established = 0;
-		assert_int_equal(rr_qp_dial(a.cm, ADDR, &a.qp), 0);
+		assert_int_equal(rr_qp_dial(a.cm, ADDR, NULL, &a.qp), 0);
 		until(&a, &b, a.established && b.established);
 		qps[i][0] = a.qp;
 		qps[i][1] = b.qp;
@@ -445,7 +445,7 @@ static void shared_receives(void **state)
 	assert_int_equal(rr_listen(b.cm, ADDR, &b, &l), 0);
 	for (unsigned i = 0; i < N; i++) {
 		a.established = b.established = 0;
-		assert_int_equal(rr_qp_dial(a.cm, ADDR, &a.qp), 0);
+		assert_int_equal(rr_qp_dial(a.cm, ADDR, NULL, &a.qp), 0);
 		until(&a, &b, a.established && b.established);
 		qps[i][0] = a.qp;
 		qps[i][1] = b.qp;

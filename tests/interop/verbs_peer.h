@@ -186,7 +186,7 @@ static inline void peer_open(struct peer *p, const struct peer_opts *opts)
 		p->readable = reg(p, p->data, DATA_BYTES, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_READ);
 		p->writable = reg(p, p->data, DATA_BYTES, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE);
 	}
-	must(rr_qp_dial(p->cm, server, &p->qp) == 0);
+	must(rr_qp_dial(p->cm, server, NULL, &p->qp) == 0);
 	until(p, p->opts->half ? p->asked : p->up || p->failed);
 	must(p->opts->half || p->up);
 }

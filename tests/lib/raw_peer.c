@@ -127,7 +127,7 @@ int raw_open(struct raw_peer *p, struct rpcrdma_engine *server, const char *path
 	ma.len = (RAW_RECVS + 1) * (size_t)65536;
 	if (rr_mr_reg(p->pd, &ma, &p->mr))
 		return -ENOMEM;
-	if (rr_qp_dial(p->cm, path, &p->qp))
+	if (rr_qp_dial(p->cm, path, NULL, &p->qp))
 		return -ECONNREFUSED;
 	pump_until(p, p->sent || p->failed);
 	if (p->failed)

@@ -221,7 +221,7 @@ static void test_never_connected(void **state)
 	end_open(&c, f, 256);
 	end_open(&s, f, 256);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
-	assert_int_equal(rr_qp_dial(c.cm, pair_path(), &c.qp), 0);
+	assert_int_equal(rr_qp_dial(c.cm, pair_path(), NULL, &c.qp), 0);
 	end_wait_event(&c, &s, 1);
 	end_setup(&c);
 	assert_false(list_is_empty(records));

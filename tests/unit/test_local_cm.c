@@ -24,10 +24,10 @@ static void test_nobody_there(void **state)
 
 	(void)state;
 	end_open(&c, f, 16);
-	assert_int_equal(rr_qp_dial(c.cm, pair_path(), &qp), -ECONNREFUSED);
+	assert_int_equal(rr_qp_dial(c.cm, pair_path(), NULL, &qp), -ECONNREFUSED);
 	memset(path, 'x', sizeof(path) - 1);
 	path[sizeof(path) - 1] = 0;
-	assert_int_equal(rr_qp_dial(c.cm, path, &qp), -ENAMETOOLONG);
+	assert_int_equal(rr_qp_dial(c.cm, path, NULL, &qp), -ENAMETOOLONG);
 	assert_int_equal(rr_listen(c.cm, path, NULL, &c.l), -ENAMETOOLONG);
 	assert_null(qp);
 	end_close(&c);
@@ -71,7 +71,7 @@ static void test_reject(void **state)
 	end_open(&c, f, 16);
 	end_open(&s, f, 16);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
-	assert_int_equal(rr_qp_dial(c.cm, pair_path(), &c.qp), 0);
+	assert_int_equal(rr_qp_dial(c.cm, pair_path(), NULL, &c.qp), 0);
 	end_wait_event(&c, &s, 1);
 	end_setup(&c);
 	assert_int_equal(rr_qp_connect(c.qp, &c.param), 0);
@@ -97,7 +97,7 @@ static void test_leaving_early(void **state)
 		end_open(&c, f, 64);
 		end_open(&s, f, 64);
 		assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
-		assert_int_equal(rr_qp_dial(c.cm, pair_path(), &c.qp), 0);
+		assert_int_equal(rr_qp_dial(c.cm, pair_path(), NULL, &c.qp), 0);
 		if (step == 0) { /* the client, at once */
 			rr_qp_destroy(c.qp);
 			c.qp = NULL;
@@ -147,7 +147,7 @@ static void test_conns_max(void **state)
 	end_open(&s, few, 16);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(rr_qp_dial(c.cm, pair_path(), &qp[i]), 0);
+		assert_int_equal(rr_qp_dial(c.cm, pair_path(), NULL, &qp[i]), 0);
 	end_wait_event(&c, &s, 3);
 	assert_int_equal(c.events[0] + c.events[1] + c.events[2], 2 * RR_CM_ROUTED + RR_CM_FAILED);
 	for (int i = 0; i < 3; i++)
@@ -277,7 +277,7 @@ static void other_process(int from, uid_t uid, enum rr_local_vm vm, bool hang)
 		char path[64];
 
 		snprintf(path, sizeof(path), "/tmp/leat-test-%d.sock", (int)getppid());
-		if (rr_qp_dial(c.cm, path, &c.qp))
+		if (rr_qp_dial(c.cm, path, NULL, &c.qp))
 			_exit(4);
 	}
 	end_wait_event(&c, NULL, 1);

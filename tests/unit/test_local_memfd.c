@@ -277,7 +277,7 @@ static void rings(void **state)
 			continue; /* rings claim no size; and of holes they are at first */
 		rig_open(&r, NULL);
 		memfd_menu_swap(HS_ACCEPT, kind, 0);
-		assert_int_equal(rr_qp_dial(r.c.cm, pair_path(), &r.c.qp), 0);
+		assert_int_equal(rr_qp_dial(r.c.cm, pair_path(), NULL, &r.c.qp), 0);
 		end_wait_event(&r.c, &r.s, 1);
 		end_setup(&r.c);
 		assert_int_equal(rr_qp_connect(r.c.qp, &r.c.param), 0);

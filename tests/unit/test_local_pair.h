@@ -155,7 +155,7 @@ static inline void end_wait_event(struct end *e, struct end *other, int n)
 /* Connects @c to @s, which listens. */
 static inline void pair_connect(struct end *c, struct end *s)
 {
-	assert_int_equal(rr_qp_dial(c->cm, pair_path(), &c->qp), 0);
+	assert_int_equal(rr_qp_dial(c->cm, pair_path(), NULL, &c->qp), 0);
 	end_wait_event(c, s, 1);
 	assert_int_equal(c->events[0], RR_CM_ROUTED);
 	end_setup(c);

@@ -141,7 +141,7 @@ static int one_more(struct end *c, struct end *s)
 	int rc;
 
 	c->nevents = s->nevents = 0;
-	assert_int_equal(rr_qp_dial(c->cm, pair_path(), &c->qp), 0);
+	assert_int_equal(rr_qp_dial(c->cm, pair_path(), NULL, &c->qp), 0);
 	end_wait_event(c, s, 1);
 	end_setup(c);
 	assert_int_equal(rr_qp_connect(c->qp, &c->param), 0);

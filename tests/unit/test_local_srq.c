@@ -32,7 +32,7 @@ static void join(struct rig *r, unsigned i)
 
 	end_open(c, r->f, 256);
 	c->nrecv = 1;
-	assert_int_equal(rr_qp_dial(c->cm, pair_path(), &c->qp), 0);
+	assert_int_equal(rr_qp_dial(c->cm, pair_path(), NULL, &c->qp), 0);
 	end_wait_event(c, s, 1);
 	end_setup(c);
 	assert_int_equal(rr_qp_connect(c->qp, &c->param), 0);
