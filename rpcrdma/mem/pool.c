@@ -105,7 +105,6 @@ unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes)
 	return class < pool->classes ? class : bytes <= pool->long_max ? RR_POOL_LONG : RR_POOL_NONE;
 }
 
-/** rr_pool_buf_max - returns the size of the largest buffer of @pool */
 size_t rr_pool_buf_max(const struct rr_pool *pool)
 {
 	return pool->long_max ? pool->long_max : pool->classes ? class_bytes(pool->classes - 1) : 0;
@@ -119,11 +118,6 @@ size_t rr_pool_round(const struct rr_pool *pool, size_t bytes)
 }
 
 /* ---- segments ---- */
-
-static size_t segment_bytes(const struct rr_pool_segment *c)
-{
-	return c->x.bytes;
-}
 
 static int segment_register(struct rr_pool_segment *c, struct rr_dev *dev)
 {
@@ -172,8 +166,8 @@ static void segment_free(struct rr_pool_segment *c)
 		rr_mr_dereg(c->mr[i]);
 	list_del(&c->link);
 	pool->bufs[c->class] -= c->n;
-	count_bytes(c, 0, segment_bytes(c));
-	pool->bytes_huge -= c->x.kind == &rr_mem_kind_huge ? segment_bytes(c) : 0;
+	count_bytes(c, 0, c->x.bytes);
+	pool->bytes_huge -= c->x.kind == &rr_mem_kind_huge ? c->x.bytes : 0;
 	put_extent(pool, &c->x);
 	free(c);
 }
@@ -293,9 +287,9 @@ static int segment_init(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned
 	list_init(&c->link);
 	list_add_head(list_of(c), &c->link);
 	segment_split(c);
-	count_bytes(c, segment_bytes(c), 0);
+	count_bytes(c, c->x.bytes, 0);
 	pool->bytes_most = MAX(pool->bytes_most, pool->bytes);
-	pool->bytes_huge += c->x.kind == &rr_mem_kind_huge ? segment_bytes(c) : 0;
+	pool->bytes_huge += c->x.kind == &rr_mem_kind_huge ? c->x.bytes : 0;
 	for (unsigned i = 0; !rc && i < d->ndevs; i++)
 		rc = segment_register(c, &d->devs[i]);
 	if (rc) {
@@ -307,17 +301,15 @@ static int segment_init(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned
 }
 
 static int segment_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
-		     struct rr_pool_segment **ret)
+		       struct rr_pool_segment **ret)
 {
-	size_t bytes = segment_size_for(pool, class);
+	size_t bytes = segment_size_for(pool, class), least = MAX(class_bytes(class), single_bytes(pool));
 	struct rr_extent x;
 	int rc;
 
 	rc = get_extent(pool, bytes, &x);
-	if (rc == -ENOBUFS && bytes > MAX(class_bytes(class), single_bytes(pool))) { /* a smaller one may fit */
-		bytes = MAX(class_bytes(class), single_bytes(pool));
-		rc = get_extent(pool, bytes, &x);
-	}
+	if (rc == -ENOBUFS && bytes > least) /* a smaller one may fit */
+		rc = get_extent(pool, least, &x);
 	return rc ? rc : segment_init(d, pool, class, class_bytes(class), x, ret);
 }
 
@@ -390,7 +382,7 @@ int rr_pool_init(struct rpcrdma_domain *d)
 	size_t max = d->attr.pool_bytes_max, msgs = d->attr.msg_bytes_max;
 	struct rr_pool *far = &d->pools[RR_ZONE_FAR];
 	struct rr_pool_segment *c;
-	int rc = 0;
+	int rc;
 
 	d->pool_idle_ns = RR_POOL_IDLE_NS;
 	for (unsigned z = 0; z < RR_ZONES; z++) {
@@ -417,8 +409,7 @@ int rr_pool_init(struct rpcrdma_domain *d)
 	far->far = true;
 	far->bytes_max -= far->bytes_max % rr_pool_buf_max(far);
 	far->source = (struct rr_source){ .fd = d->attr.dmabuf_fd, .bytes = far->bytes_max };
-	rc = segment_add(d, far, far->classes - 1, &c);
-	return rc;
+	return segment_add(d, far, far->classes - 1, &c);
 }
 
 void rr_pool_fini(struct rpcrdma_domain *d)
