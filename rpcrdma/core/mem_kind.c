@@ -66,7 +66,6 @@ static int anonymous_get(const struct rr_source *src, size_t bytes, struct rr_ex
 
 const struct rr_mem_kind rr_mem_kind_anonymous = {
 	.name = "anonymous",
-	.cpu = true,
 	.get = anonymous_get,
 	.put = unmap,
 };
@@ -97,7 +96,6 @@ static int huge_get(const struct rr_source *src, size_t bytes, struct rr_extent 
 
 const struct rr_mem_kind rr_mem_kind_huge = {
 	.name = "huge",
-	.cpu = true,
 	.get = huge_get,
 	.put = unmap,
 };
@@ -159,7 +157,6 @@ static void memfd_put(struct rr_extent *x)
 
 const struct rr_mem_kind rr_mem_kind_memfd = {
 	.name = "memfd",
-	.cpu = true,
 	.get = memfd_get,
 	.put = memfd_put,
 };

@@ -33,10 +33,9 @@ struct rr_extent {
 
 struct rr_mem_kind {
 	const char *name;
-	/* May the CPU access it? If not, it is never zeroed, poisoned, copied or checksummed, and only callers
-	 * that accept this get it. */
-	bool cpu;
-	bool dmabuf; /* fd is a dma-buf: register it as such, not by an address */
+	/* fd is a dma-buf, which is registered as such, not by an address. The CPU cannot access it: it is never zeroed,
+	 * poisoned, copied or checksummed, and only callers that accept this get it. */
+	bool dmabuf;
 	/* -ENOMEM; -EOPNOTSUPP: unsupported size, or this machine has no memory of the kind */
 	int (*get)(const struct rr_source *src, size_t bytes, struct rr_extent *ret);
 	void (*put)(struct rr_extent *x);

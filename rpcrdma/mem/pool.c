@@ -258,7 +258,7 @@ static void segment_split(struct rr_pool_segment *c)
 
 		b->pub.addr = (void *)((uintptr_t)c->x.mem + i * size);
 		b->pub.bytes = size;
-		b->pub.far = !c->x.kind->cpu;
+		b->pub.far = c->x.kind->dmabuf;
 		b->segment = c;
 		b->next = c->free;
 		c->free = b;

@@ -23,7 +23,7 @@ static void part_put(struct rr_extent *x)
 	(void)x; /* freed by rr_pool_part_give(), which knows the zone */
 }
 
-static const struct rr_mem_kind part_kind = { .name = "part", .cpu = true, .put = part_put };
+static const struct rr_mem_kind part_kind = { .name = "part", .put = part_put };
 
 static bool has_part(const struct rr_pool *pool)
 {

@@ -29,7 +29,7 @@ static void given_put(struct rr_extent *x)
 	(void)x; /* the program owns it */
 }
 
-static const struct rr_mem_kind given_kind = { .name = "given", .cpu = true, .put = given_put };
+static const struct rr_mem_kind given_kind = { .name = "given", .put = given_put };
 
 static void unmake(struct rr_mem *mem)
 {
