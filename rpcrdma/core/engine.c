@@ -25,7 +25,6 @@
 
 #define SPIN_US_DEFAULT 50
 #define WC_BATCH 32
-#define CQ_DEPTH (1u << 20) /* an upper bound: fabrics allocate memory as queue pairs need it */
 /* Longest time that a device may take to flush the last connections. */
 #define DRAIN_NS (5 * NS_PER_S)
 
@@ -213,7 +212,7 @@ int rr_engine_cq(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_cq **re
 	pthread_mutex_lock(&e->domain->lock);
 	cq = atomic_load(&e->cq[dev->idx]);
 	if (!cq) {
-		rc = rr_cq_create(dev->fabric, MIN(CQ_DEPTH, dev->fabric->attr.cq_max), &cq);
+		rc = rr_cq_create(dev->fabric, &cq);
 		if (rc)
 			goto out;
 		*w = (struct rpcrdma_watch){ .fd = cq->fd, .fn = on_cq };

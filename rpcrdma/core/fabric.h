@@ -66,7 +66,6 @@ enum rr_reach {
 struct rr_fabric_attr {
 	unsigned qp_wr_max;          /* depth of a send or a receive queue */
 	unsigned srq_wr_max;         /* of a shared receive queue; 0: not supported */
-	unsigned cq_max;             /* entries of a completion queue */
 	unsigned rd_atom_max;        /* RDMA Reads outstanding, as initiator and as target */
 	uint32_t msg_bytes_max;      /* length of one RDMA Read or Write */
 	bool windows;                /* type-2B memory windows */
@@ -331,7 +330,8 @@ struct rr_fabric_ops {
 	 * outstanding, unless its queue pair is in the error state. */
 	void (*mw_destroy)(struct rr_mw *mw);
 
-	int (*cq_create)(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret);
+	/* The queue has room for all that its queue pairs can post; a device that has no more refuses queue pairs. */
+	int (*cq_create)(struct rr_fabric *fabric, struct rr_cq **ret);
 	void (*cq_destroy)(struct rr_cq *cq);
 	/* Returns up to @max completions, in order per queue pair; 0 if there are none. */
 	int (*cq_poll)(struct rr_cq *cq, struct rr_wc *wc, int max);
@@ -455,9 +455,9 @@ static inline uint32_t rr_mw_next_rkey(uint32_t rkey)
 	return (rkey & 0xffffff00u) | ((rkey + 1) & 0xffu);
 }
 
-static inline must_check int rr_cq_create(struct rr_fabric *f, unsigned depth, struct rr_cq **ret)
+static inline must_check int rr_cq_create(struct rr_fabric *f, struct rr_cq **ret)
 {
-	return f->ops->cq_create(f, depth, ret);
+	return f->ops->cq_create(f, ret);
 }
 
 static inline void rr_cq_destroy(struct rr_cq *cq)

@@ -54,7 +54,6 @@
 
 #define DEFAULT_KEYS 4096u
 #define DEFAULT_QP_WR 16384u
-#define DEFAULT_CQ (1u << 20)
 #define DEFAULT_RD_ATOM 128u
 #define DEFAULT_MAPPED (UINT64_C(4) << 30)
 #define DEFAULT_RINGS (UINT64_C(4) << 30)
@@ -146,7 +145,6 @@ static void fill_limits(struct local_fabric *f)
 
 	l->sq_max = l->sq_max ? l->sq_max : DEFAULT_QP_WR;
 	l->rq_max = l->rq_max ? l->rq_max : DEFAULT_QP_WR;
-	l->cq_max = l->cq_max ? l->cq_max : DEFAULT_CQ;
 	l->rd_atom_max = l->rd_atom_max ? l->rd_atom_max : DEFAULT_RD_ATOM;
 	l->keys_max = l->keys_max ? MIN(l->keys_max, LOCAL_KEYS_MAX) : DEFAULT_KEYS;
 	l->mapped_bytes_max = l->mapped_bytes_max ? l->mapped_bytes_max : DEFAULT_MAPPED;
@@ -163,7 +161,6 @@ static void fill_limits(struct local_fabric *f)
 	f->base.attr = (struct rr_fabric_attr){
 		.qp_wr_max = MIN(l->sq_max, l->rq_max),
 		.srq_wr_max = l->rq_max,
-		.cq_max = l->cq_max,
 		.quiet_polls = true,
 		.rd_atom_max = l->rd_atom_max,
 		.msg_bytes_max = 1u << 30,

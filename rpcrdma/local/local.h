@@ -23,7 +23,7 @@ enum rr_local_vm {
 };
 
 struct rr_local_limits { /* 0: the fabric's default */
-	unsigned sq_max, rq_max, cq_max, rd_atom_max;
+	unsigned sq_max, rq_max, rd_atom_max;
 	unsigned keys_max;           /* registrations per connection */
 	uint64_t mapped_bytes_max;   /* all peers' slabs that this side maps; each user has a share */
 	uint64_t ring_bytes_max;     /* rings and smallest bounce areas of all connections; each user has a share */

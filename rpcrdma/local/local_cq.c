@@ -14,10 +14,9 @@
  *             against a busy agent. For a caller that never sleeps, every FDS_EVERY-th poll
  *             checks the epoll instance.
  *             Queue pairs with completions are in `ready` and are served in turn.
- * Memory:     The queue itself is a count; completions are in the rings of the queue pairs.
+ * Memory:     Completions are in the rings of the queue pairs.
  * Threads:    One owner. Another thread may call rr_local_cq_add() (lock: incoming).
- * Errors:     If more completions wait than the depth, every queue pair on it dies, as on a NIC.
- *             Their completions are still delivered, so that a test can end.
+ * Errors:     None; a queue pair that cannot be watched dies.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,22 +34,18 @@
 #define ACTIVE_KEPT 8u
 #define TICK_NS NS_PER_MS /* interval for conditions without notification */
 
-/** rr_local_cq_create - creates a completion queue for @depth completions
+/** rr_local_cq_create - creates a completion queue
  *
- * Return: 0, -EINVAL beyond the device's limit, -ENOMEM, -EMFILE.
+ * Return: 0, -ENOMEM, -EMFILE.
  */
-int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret)
+int rr_local_cq_create(struct rr_fabric *fabric, struct rr_cq **ret)
 {
-	struct local_cq *cq;
+	struct local_cq *cq = calloc(1, sizeof(*cq));
 	int rc;
 
-	if (!depth || depth > fabric->attr.cq_max)
-		return -EINVAL;
-	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;
 	cq->base.fabric = fabric;
-	cq->depth = depth;
 	list_init(&cq->active);
 	list_init(&cq->dormant);
 	list_init(&cq->ready);
@@ -187,7 +182,6 @@ void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp)
 	qp->is_active = qp->is_dormant = false;
 	list_del(&qp->ready_node);
 	list_del(&qp->work_node);
-	cq->outstanding -= qp->cqe_head - qp->cqe_tail;
 	qp->cqe_tail = qp->cqe_head;
 }
 
@@ -230,16 +224,6 @@ static void disarm(struct local_cq *cq)
 	look_at_fds(cq);
 }
 
-static void overrun(struct local_cq *cq)
-{
-	cq->overrun = false;
-	list_for_each_safe(node, &cq->active)
-		rr_local_qp_kill(list_entry(node, struct local_qp, cq_node));
-	list_for_each_safe(node, &cq->dormant)
-		rr_local_qp_kill(list_entry(node, struct local_qp, cq_node));
-	cq->overrun = false; /* the flushes are not a new error */
-}
-
 /* Runs every queue pair with incomplete sends. */
 static void run_work(struct local_cq *cq)
 {
@@ -277,7 +261,6 @@ static int deliver(struct local_cq *cq, struct rr_wc *wc, int max)
 				rr_local_qp_expect(qp, c->rq_free);
 			else
 				qp->rq_used -= c->rq_free;
-			cq->outstanding--;
 		}
 		list_del(node);
 		if (qp->cqe_tail != qp->cqe_head)
@@ -322,8 +305,6 @@ int rr_local_cq_poll(struct rr_cq *base, struct rr_wc *wc, int max)
 	if (!list_is_empty(&cq->work))
 		run_work(cq);
 	pull_active(cq);
-	if (unlikely(cq->overrun))
-		overrun(cq);
 	return deliver(cq, wc, max);
 }
 
@@ -368,7 +349,7 @@ int rr_local_cq_arm(struct rr_cq *base)
 {
 	struct local_cq *cq = to_cq(base);
 
-	if (atomic_load(&cq->has_incoming) || !list_is_empty(&cq->ready) || cq->overrun)
+	if (atomic_load(&cq->has_incoming) || !list_is_empty(&cq->ready))
 		return 1;
 	list_for_each_safe(node, &cq->active) {
 		struct local_qp *qp = list_entry(node, struct local_qp, cq_node);

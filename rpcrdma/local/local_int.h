@@ -253,8 +253,6 @@ struct local_req {
 
 struct local_cq {
 	struct rr_cq base;
-	unsigned depth, outstanding;
-	bool overrun;
 	bool armed, signalled, timer_set;
 	int selffd, timerfd;
 	unsigned polls;
@@ -478,7 +476,7 @@ void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t 
 			  uint32_t rq_free);
 
 /* local_cq.c */
-int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret);
+int rr_local_cq_create(struct rr_fabric *fabric, struct rr_cq **ret);
 void rr_local_cq_destroy(struct rr_cq *cq);
 int rr_local_cq_poll(struct rr_cq *cq, struct rr_wc *wc, int max);
 int rr_local_cq_arm(struct rr_cq *cq);

@@ -12,8 +12,7 @@
  *             entry (a busy agent, a rate) stays on the completion queue's
  *             work list, and every poll runs it again.
  * Memory:     qp_setup allocates everything. The completion ring has room for every entry of both
- *             queues, so a completion can always be written; the depth of the completion queue is
- *             checked by count.
+ *             queues, so a completion can always be written.
  * Threads:    The owner of the completion queue. Before the connection is up: any one thread.
  * Errors:     The first failing request completes with its status and everything else is flushed
  *             (rr_local_qp_kill). The peer sees the `closed` word, or the hang-up.
@@ -167,8 +166,6 @@ void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t 
 	qp->cqe_head++;
 	if (!list_is_linked(&qp->ready_node))
 		list_add_tail(&cq->ready, &qp->ready_node);
-	if (++cq->outstanding > cq->depth)
-		cq->overrun = true; /* the next poll handles it */
 	rr_local_cq_signal(cq);
 }
 

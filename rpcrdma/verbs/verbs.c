@@ -44,7 +44,6 @@
 #define SYS_DEVICES "/sys/class/infiniband"
 #define RXE_VENDOR_ID 0xffffffu
 #define QP_WR_MAX 16384u
-#define CQ_MAX (1u << 20)
 #define RD_ATOM_MAX 128u /* the connection manager has eight bits for it */
 
 /* ---- protection domains --------------------------------------------------------------------- */
@@ -292,7 +291,6 @@ static int fill_attr(struct verbs_fabric *f, bool unsafe_inv)
 	f->base.attr = (struct rr_fabric_attr){
 		.qp_wr_max = limit(dev.max_qp_wr, QP_WR_MAX),
 		.srq_wr_max = dev.max_srq > 0 && !f->iwarp ? limit(dev.max_srq_wr, QP_WR_MAX) : 0,
-		.cq_max = CQ_MAX, /* consists of as many device queues as necessary */
 		.rd_atom_max = limit(MIN(dev.max_qp_rd_atom, dev.max_qp_init_rd_atom), RD_ATOM_MAX),
 		.msg_bytes_max = port.max_msg_sz,
 		.windows = windows_work(f, &dev),

@@ -40,28 +40,25 @@
 #include "verbs_int.h"
 
 #define WC_BATCH 32
+#define DEPTH_MAX (1u << 20) /* entries of all parts */
 #define ACK_BATCH 64u
 /* Depth of the first part; one entry less is requested, as devices keep one empty and round up to a power of two.
  * Enough for a connection of the default size. */
 #define PART_DEPTH_MIN 512u
 
-/** rr_verbs_cq_create - creates a completion queue for at most @depth outstanding requests
+/** rr_verbs_cq_create - creates a completion queue, which consists of as many device queues as necessary
  *
- * Return: 0, -EINVAL beyond the limit, -ENOMEM, -EMFILE, errors of the device.
+ * Return: 0, -ENOMEM, -EMFILE, errors of the device.
  */
-int rr_verbs_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret)
+int rr_verbs_cq_create(struct rr_fabric *fabric, struct rr_cq **ret)
 {
 	struct verbs_fabric *f = to_fabric(fabric);
-	struct verbs_cq *cq;
+	struct verbs_cq *cq = calloc(1, sizeof(*cq));
 	int rc, flags;
 
-	if (!depth || depth > fabric->attr.cq_max)
-		return -EINVAL;
-	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;
 	cq->base.fabric = fabric;
-	cq->depth_max = depth;
 	list_init(&cq->node);
 	list_init(&cq->ended);
 	pthread_mutex_init(&cq->lock, NULL);
@@ -177,7 +174,7 @@ static int find_part(struct verbs_cq *cq, const struct verbs_qp *qp, unsigned *r
 
 	for (unsigned i = 0; i < n; i++)
 		total += cq->parts[i].reserved;
-	if (total > cq->depth_max)
+	if (total > DEPTH_MAX)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n; i++) {
 		p = &cq->parts[i];

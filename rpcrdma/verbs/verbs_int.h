@@ -124,7 +124,6 @@ struct verbs_cq {
 	struct list node;               /* fabric->cqs */
 	struct ibv_comp_channel *channel;
 	int kickfd;                     /* the owner sleeps on it and the channel: base.fd watches both */
-	unsigned depth_max;
 	bool look;                      /* armed since the channel was last drained */
 	unsigned turn;                  /* part to poll first */
 	struct ibv_wc stash[VERBS_STASH];
@@ -274,7 +273,7 @@ void rr_verbs_mw_free_all(struct verbs_qp *qp);
 unsigned rr_verbs_access(const struct verbs_fabric *f, unsigned access);
 
 /* verbs_cq.c */
-int rr_verbs_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret);
+int rr_verbs_cq_create(struct rr_fabric *fabric, struct rr_cq **ret);
 void rr_verbs_cq_destroy(struct rr_cq *cq);
 int rr_verbs_cq_poll(struct rr_cq *cq, struct rr_wc *wc, int max);
 int rr_verbs_cq_arm(struct rr_cq *cq);

@@ -166,7 +166,7 @@ static void open_end(struct end *e)
 	struct rr_fabric *f = e->f;
 
 	*e = (struct end){ .f = f, .mem = e->mem, .memfd = e->memfd, .done = { on_done } };
-	must(!rr_pd_create(f, &e->pd) && !rr_cq_create(f, 256, &e->cq) &&
+	must(!rr_pd_create(f, &e->pd) && !rr_cq_create(f, &e->cq) &&
 	     !rr_cm_create(f, on_cm, e, &e->cm));
 	for (int i = 0; i < AREAS; i++) {
 		struct rr_mr_attr ma = { .addr = area(e, (enum area)i), .len = AREA_BYTES,

@@ -564,7 +564,7 @@ void hostile_start(const uint8_t *script, size_t len)
 				 .access = RR_ACCESS_LOCAL_WRITE, .fd = -1 };
 
 	wire_get_init(&h.script, script, len);
-	must(!rr_pd_create(h.fabric, &h.pd) && !rr_cq_create(h.fabric, 256, &h.cq) &&
+	must(!rr_pd_create(h.fabric, &h.pd) && !rr_cq_create(h.fabric, &h.cq) &&
 	     !rr_cm_create(h.fabric, on_cm, NULL, &h.cm) && !rr_mr_reg(h.pd, &ma, &h.mr) &&
 	     !rr_listen(h.cm, h.path, NULL, &h.listener));
 	must(!pthread_create(&h.thread, NULL, serve, NULL));

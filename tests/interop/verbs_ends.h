@@ -168,7 +168,7 @@ static void end_init(struct end *e)
 
 	memset(e, 0, sizeof(*e));
 	assert_int_equal(rr_pd_create(fabric, &e->pd), 0);
-	assert_int_equal(rr_cq_create(fabric, 65536, &e->cq), 0);
+	assert_int_equal(rr_cq_create(fabric, &e->cq), 0);
 	assert_int_equal(rr_cm_create(fabric, on_event, e, &e->cm), 0);
 	e->mem = aligned_alloc(4096, AREA);
 	assert_non_null(e->mem);

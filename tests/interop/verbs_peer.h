@@ -175,7 +175,7 @@ static inline void peer_open(struct peer *p, const struct peer_opts *opts)
 	memset(p, 0, sizeof(*p));
 	p->opts = opts ? opts : &plain;
 	must(rr_pd_create(fabric, &p->pd) == 0);
-	must(rr_cq_create(fabric, 4096, &p->cq) == 0);
+	must(rr_cq_create(fabric, &p->cq) == 0);
 	must(rr_cm_create(fabric, on_cm, p, &p->cm) == 0);
 	p->mem = calloc(RECVS + 1, MSG_BYTES);
 	p->data = p->opts->half ? NULL : aligned_alloc(4096, DATA_BYTES);

@@ -121,7 +121,7 @@ int raw_open(struct raw_peer *p, struct rpcrdma_engine *server, const char *path
 	p->send_done.fn = on_send;
 	p->mem = calloc(RAW_RECVS + 1, p->msg_bytes > 65536 ? p->msg_bytes : 65536);
 	if (!p->mem || rr_local_open(NULL, &p->fabric) || rr_pd_create(p->fabric, &p->pd) ||
-	    rr_cq_create(p->fabric, 1024, &p->cq) || rr_cm_create(p->fabric, on_cm, p, &p->cm))
+	    rr_cq_create(p->fabric, &p->cq) || rr_cm_create(p->fabric, on_cm, p, &p->cm))
 		return -ENOMEM;
 	ma.addr = p->mem;
 	ma.len = (RAW_RECVS + 1) * (size_t)65536;

@@ -171,7 +171,7 @@ void raw_server_open(struct raw_server *s, struct rpcrdma_engine *client, const 
 	if (!s->fabric)
 		assert_int_equal(rr_local_open(NULL, &s->fabric), 0);
 	assert_int_equal(rr_pd_create(s->fabric, &s->pd), 0);
-	assert_int_equal(rr_cq_create(s->fabric, 1024, &s->cq), 0);
+	assert_int_equal(rr_cq_create(s->fabric, &s->cq), 0);
 	assert_int_equal(rr_cm_create(s->fabric, on_cm, s, &s->cm), 0);
 	assert_int_equal(rr_mr_reg(s->pd, &ma, &s->mr), 0);
 	assert_int_equal(rr_listen(s->cm, path, NULL, &s->listener), 0);

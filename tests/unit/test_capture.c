@@ -135,8 +135,8 @@ static void watch(bool both, bool active)
 	struct end c, s;
 
 	assert_int_equal(rr_capture_push(watched, pcap), 0);
-	end_open(&c, active ? watched : plain, 256);
-	end_open(&s, active ? plain : watched, 256);
+	end_open(&c, active ? watched : plain);
+	end_open(&s, active ? plain : watched);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 	pair_connect(&c, &s);
 	exchange(&c, &s);
@@ -218,8 +218,8 @@ static void test_never_connected(void **state)
 	(void)state;
 	assert_int_equal(rr_capture_push(f, pcap), 0);
 	records = &recorder_of(f)->records;
-	end_open(&c, f, 256);
-	end_open(&s, f, 256);
+	end_open(&c, f);
+	end_open(&s, f);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 	assert_int_equal(rr_qp_dial(c.cm, pair_path(), NULL, &c.qp), 0);
 	end_wait_event(&c, &s, 1);

@@ -31,7 +31,7 @@ static void test_file_in_the_way(void **state)
 	int fd;
 
 	(void)state;
-	end_open(&s, f, 16);
+	end_open(&s, f);
 	fd = open(pair_path(), O_WRONLY | O_CREAT | O_EXCL, 0600);
 	assert_int_equal(write(fd, "mine", 4), 4);
 	close(fd);
@@ -79,7 +79,7 @@ static void test_started_at_once(void **state)
 	for (int i = 0; i < 2; i++) {
 		two[i].together = &together;
 		two[i].path = sun.sun_path;
-		end_open(&two[i].e, f, 16);
+		end_open(&two[i].e, f);
 	}
 	for (int round = 0; round < 300; round++) {
 		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), winner;
@@ -151,7 +151,7 @@ static void test_pool_limit(void **state)
 
 	(void)state;
 	server_open(&s, &attr);
-	end_open(&c, f, 256);
+	end_open(&c, f);
 	pair_connect(&c, &s);
 	bigmem = slab_map(&bigfd, 3 * SLAB);
 	big = end_reg(&c, bigmem, 3 * SLAB, access, bigfd);
@@ -208,7 +208,7 @@ static void test_sparse(void **state)
 
 	(void)state;
 	server_open(&s, &attr);
-	end_open(&c, f, 256);
+	end_open(&c, f);
 	pair_connect(&c, &s);
 	mem = slab_map(&fd, len);
 	mr = end_reg(&c, mem, len, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, fd);
@@ -405,8 +405,8 @@ static void test_flood(void **state)
 	struct end c, s;
 
 	(void)state;
-	end_open(&c, f, FLOODERS * 8);
-	end_open(&s, f, FLOODERS * 8);
+	end_open(&c, f);
+	end_open(&s, f);
 	c.nrecv = s.nrecv = 1;
 	c.attr.sq_depth = c.attr.rq_depth = s.attr.sq_depth = s.attr.rq_depth = 2;
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);

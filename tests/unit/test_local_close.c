@@ -118,7 +118,7 @@ static void test_lingering_connected(void **state)
 
 	(void)state;
 	server_open(&s, NULL);
-	end_open(&c, f, 256);
+	end_open(&c, f);
 	pair_connect(&c, &s);
 	pass_lingering(to_qp(c.qp)->sock, 1, &sinks);
 	while (s.nwc < 16)
@@ -428,7 +428,7 @@ static void test_big_memory(void **state)
 	(void)state;
 	alarm(45); /* where one of them waits for another, this never ends */
 	server_open(&s, &attr);
-	end_open(&c, f, 256);
+	end_open(&c, f);
 	pair_connect(&c, &s);
 	big_open(&taken, &c);
 	assert_true(big_use(&taken, &c, &s));
@@ -523,7 +523,7 @@ static void test_name_swapped(void **state)
 	int fd;
 
 	(void)state;
-	end_open(&s, f, 16);
+	end_open(&s, f);
 	snprintf(victim, sizeof(victim), "%s.victim", pair_path());
 	fd = open(victim, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	assert_true(fd >= 0);

@@ -23,7 +23,7 @@ static void test_nobody_there(void **state)
 	struct end c;
 
 	(void)state;
-	end_open(&c, f, 16);
+	end_open(&c, f);
 	assert_int_equal(rr_qp_dial(c.cm, pair_path(), NULL, &qp), -ECONNREFUSED);
 	memset(path, 'x', sizeof(path) - 1);
 	path[sizeof(path) - 1] = 0;
@@ -43,8 +43,8 @@ static void test_stale_and_live_paths(void **state)
 	int fd;
 
 	(void)state;
-	end_open(&s, f, 16);
-	end_open(&t, f, 16);
+	end_open(&s, f);
+	end_open(&t, f);
 	/* what a killed server leaves behind */
 	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	memcpy(sun.sun_path, pair_path(), strlen(pair_path()));
@@ -68,8 +68,8 @@ static void test_reject(void **state)
 	struct end c, s;
 
 	(void)state;
-	end_open(&c, f, 16);
-	end_open(&s, f, 16);
+	end_open(&c, f);
+	end_open(&s, f);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 	assert_int_equal(rr_qp_dial(c.cm, pair_path(), NULL, &c.qp), 0);
 	end_wait_event(&c, &s, 1);
@@ -94,8 +94,8 @@ static void test_leaving_early(void **state)
 		struct rr_fabric *f = open_fabric(NULL);
 		struct end c, s;
 
-		end_open(&c, f, 64);
-		end_open(&s, f, 64);
+		end_open(&c, f);
+		end_open(&s, f);
 		assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 		assert_int_equal(rr_qp_dial(c.cm, pair_path(), NULL, &c.qp), 0);
 		if (step == 0) { /* the client, at once */
@@ -143,8 +143,8 @@ static void test_conns_max(void **state)
 	struct end c, s;
 
 	(void)state;
-	end_open(&c, f, 16);
-	end_open(&s, few, 16);
+	end_open(&c, f);
+	end_open(&s, few);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(rr_qp_dial(c.cm, pair_path(), NULL, &qp[i]), 0);
@@ -167,7 +167,7 @@ static void test_garbage(void **state)
 	struct end s;
 
 	(void)state;
-	end_open(&s, f, 16);
+	end_open(&s, f);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 	memcpy(sun.sun_path, pair_path(), strlen(pair_path()));
 	memset(junk, 0x41, sizeof(junk));
@@ -206,8 +206,8 @@ static void test_many(void **state)
 		n = (int)(rl.rlim_cur - 64) / 2;
 	cq = calloc((size_t)n, sizeof(*cq));
 	sq = calloc((size_t)n, sizeof(*sq));
-	end_open(&c, f, 2 * MANY * 4);
-	end_open(&s, f, 2 * MANY * 4);
+	end_open(&c, f);
+	end_open(&s, f);
 	c.nrecv = s.nrecv = 1;
 	c.attr.sq_depth = c.attr.rq_depth = s.attr.sq_depth = s.attr.rq_depth = 2;
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
@@ -269,7 +269,7 @@ static void other_process(int from, uid_t uid, enum rr_local_vm vm, bool hang)
 	if (uid && setresuid(uid, uid, uid))
 		_exit(2);
 	f = open_fabric(&attr);
-	end_open(&c, f, 256);
+	end_open(&c, f);
 	/* the parent listens before it writes */
 	if (read(from, &go, 1) != 1)
 		_exit(3);
@@ -325,7 +325,7 @@ static void two_processes(uid_t uid, enum rr_local_vm vm, bool kill_it)
 	if (!pid)
 		other_process(pipefd[0], uid, vm, kill_it);
 	f = open_fabric(&attr);
-	end_open(&s, f, 256);
+	end_open(&s, f);
 	data = end_pages(1 << 20);
 	dm = end_reg(&s, data, 1 << 20, RR_ACCESS_LOCAL_WRITE, -1);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);

@@ -80,8 +80,8 @@ static void test_scribbles(void **state)
 		struct rr_qp *bad;
 		struct end c, s, c2;
 
-		end_open(&c, f, 256);
-		end_open(&s, g, 256);
+		end_open(&c, f);
+		end_open(&s, g);
 		assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 		pair_connect(&c, &s);
 		bad = s.qp;
@@ -93,7 +93,7 @@ static void test_scribbles(void **state)
 		assert_int_equal(s.wc[15].status, RR_WC_FLUSHED);
 		assert_int_equal(rr_local_counters(g).hostile, 1);
 		/* the next one is none the worse for it */
-		end_open(&c2, f, 256);
+		end_open(&c2, f);
 		s.nevents = 0;
 		s.nrecv = 16;
 		pair_connect(&c2, &s);
@@ -121,8 +121,8 @@ static void test_key_lies(void **state)
 		struct end c, s;
 		uint64_t addr;
 
-		end_open(&c, f, 256);
-		end_open(&s, g, 256);
+		end_open(&c, f);
+		end_open(&s, g);
 		assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 		pair_connect(&c, &s);
 		mr = end_reg(&c, end_msg(&c, 0), RECV_BYTES,
@@ -326,8 +326,8 @@ static void test_ring_lies(void **state)
 		struct local_qp *q, *victim;
 		struct end c, s;
 
-		end_open(&c, f, 256);
-		end_open(&s, g, 256);
+		end_open(&c, f);
+		end_open(&s, g);
 		assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 		pair_connect(&c, &s);
 		q = to_qp(c.qp);

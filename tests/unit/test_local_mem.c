@@ -245,7 +245,7 @@ static void test_domains(void **state)
 		struct rig r;
 
 		rig_open(&r, BY_VM, ALL);
-		end_open(&c2, r.f, 256);
+		end_open(&c2, r.f);
 		own = c2.pd;
 		other = end_reg(&c2, r.mem, BIG, ALL, -1); /* same slot, another domain */
 		if (same) {
@@ -462,7 +462,7 @@ static void test_window_queue_pair(void **state)
 		key = rr_mw_next_rkey(mw->rkey);
 		assert_int_equal(bind_mw(&r.c, mw, r.mr, key, r.mem, 4096, RR_ACCESS_REMOTE), 0);
 		assert_int_equal(client_wc(&r), RR_WC_OK);
-		end_open(&c2, r.f, 256);
+		end_open(&c2, r.f);
 		own = c2.pd;
 		assert_int_equal(rr_mr_dereg(c2.mr), 0);
 		c2.pd = r.c.pd;

@@ -47,8 +47,8 @@ static void rig_open(struct rig *r, const struct rr_local_attr *attr)
 {
 	r->f = open_fabric(attr);
 	r->g = open_fabric(attr);
-	end_open(&r->c, r->f, 256);
-	end_open(&r->s, r->g, 256);
+	end_open(&r->c, r->f);
+	end_open(&r->s, r->g);
 	assert_int_equal(rr_listen(r->s.cm, pair_path(), NULL, &r->s.l), 0);
 	r->fd = rr_shm_create("mine", LEN);
 	assert_true(r->fd >= 0);

@@ -94,7 +94,7 @@ static inline void end_event(void *ctx, const struct rr_cm_event *ev)
 		e->peer = *ev->peer;
 }
 
-static inline void end_open(struct end *e, struct rr_fabric *f, unsigned cq_depth)
+static inline void end_open(struct end *e, struct rr_fabric *f)
 {
 	struct rr_mr_attr a = { .len = 256 * RECV_BYTES, .access = RR_ACCESS_LOCAL_WRITE,
 				.fd = -1 };
@@ -108,7 +108,7 @@ static inline void end_open(struct end *e, struct rr_fabric *f, unsigned cq_dept
 					   .responder_resources = 16 };
 	e->nrecv = 16;
 	assert_int_equal(rr_pd_create(f, &e->pd), 0);
-	assert_int_equal(rr_cq_create(f, cq_depth, &e->cq), 0);
+	assert_int_equal(rr_cq_create(f, &e->cq), 0);
 	assert_int_equal(rr_cm_create(f, end_event, e, &e->cm), 0);
 	e->mem = end_pages(a.len);
 	a.addr = e->mem;
@@ -170,8 +170,8 @@ static inline void pair_connect(struct end *c, struct end *s)
 
 static inline void pair_open(struct end *c, struct end *s, struct rr_fabric *f)
 {
-	end_open(c, f, 256);
-	end_open(s, f, 256);
+	end_open(c, f);
+	end_open(s, f);
 	assert_int_equal(rr_listen(s->cm, pair_path(), NULL, &s->l), 0);
 	pair_connect(c, s);
 }
@@ -254,7 +254,7 @@ static inline int stranger(void)
 /* An end that listens, with a fabric of its own. */
 static inline void server_open(struct end *s, const struct rr_local_attr *attr)
 {
-	end_open(s, open_fabric(attr), 256);
+	end_open(s, open_fabric(attr));
 	assert_int_equal(rr_listen(s->cm, pair_path(), NULL, &s->l), 0);
 }
 

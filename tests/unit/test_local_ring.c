@@ -328,26 +328,6 @@ static void test_arm_wakes_for_own_completion(void **state)
 	rr_fabric_close(f);
 }
 
-static void test_cq_overrun(void **state)
-{
-	struct rr_fabric *f = open_fabric(NULL);
-	struct end c, s;
-
-	(void)state;
-	end_open(&c, f, 4);
-	end_open(&s, f, 256);
-	c.nrecv = 1;
-	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
-	pair_connect(&c, &s);
-	for (int i = 0; i < 5; i++)
-		assert_int_equal(end_send(&c, 0, 8, RR_WR_SIGNALED), 0);
-	pair_wait(&c, &s, 6);
-	assert_int_equal(c.wc[5].status, RR_WC_FLUSHED);
-	assert_int_equal(end_send(&c, 0, 8, 0), -ENOTCONN);
-	pair_close(&c, &s);
-	rr_fabric_close(f);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,7 +341,6 @@ int main(void)
 		cmocka_unit_test(test_destroy_is_death),
 		cmocka_unit_test(test_two_sleepers),
 		cmocka_unit_test(test_arm_wakes_for_own_completion),
-		cmocka_unit_test(test_cq_overrun),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

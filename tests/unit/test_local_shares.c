@@ -88,9 +88,9 @@ static void test_regions(void **state)
 	(void)state;
 	rr_clients_init(&all);
 	g = open_fabric(&attr);
-	end_open(&c, f, 256);
-	end_open(&c2, f, 256);
-	end_open(&s, g, 256);
+	end_open(&c, f);
+	end_open(&c2, f);
+	end_open(&s, g);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 	pair_connect(&c, &s);
 	mine = to_qp(s.qp)->client;
@@ -169,8 +169,8 @@ static void test_rings(void **state)
 	(void)state;
 	rr_clients_init(&all);
 	g = open_fabric(&attr);
-	end_open(&c, f, 2048);
-	end_open(&s, g, 2048);
+	end_open(&c, f);
+	end_open(&s, g);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
 	assert_int_equal(one_more(&c, &s), 0);
 	qp[n] = c.qp;

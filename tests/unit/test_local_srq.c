@@ -30,7 +30,7 @@ static void join(struct rig *r, unsigned i)
 	struct rr_qp_attr attr = s->attr;
 	int events = s->nevents;
 
-	end_open(c, r->f, 256);
+	end_open(c, r->f);
 	c->nrecv = 1;
 	assert_int_equal(rr_qp_dial(c->cm, pair_path(), NULL, &c->qp), 0);
 	end_wait_event(c, s, 1);
@@ -57,7 +57,7 @@ static void rig_open(struct rig *r, uint64_t seed, unsigned posted)
 
 	memset(r, 0, sizeof(*r));
 	r->f = open_fabric(&a);
-	end_open(&r->s, r->f, 256);
+	end_open(&r->s, r->f);
 	sa.pd = r->s.pd;
 	sa.cq = r->s.cq;
 	assert_int_equal(rr_srq_create(r->f, &sa, &r->srq), 0);

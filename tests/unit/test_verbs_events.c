@@ -162,7 +162,7 @@ static void what_the_kernel_keeps(void **state)
 	struct rr_cq *cq;
 
 	(void)state;
-	assert_int_equal(rr_verbs_cq_create(&fabric.base, 16, &cq), 0);
+	assert_int_equal(rr_verbs_cq_create(&fabric.base, &cq), 0);
 	to_cq(cq)->parts[0].cq = &device_cq;
 	atomic_store(&to_cq(cq)->nparts, 1);
 	device_cq.cq_context = to_cq(cq);
@@ -188,7 +188,6 @@ static void what_the_kernel_keeps(void **state)
 static int init(void **state)
 {
 	(void)state;
-	fabric.base.attr.cq_max = 16;
 	list_init(&fabric.cqs);
 	pthread_mutex_init(&fabric.lock, NULL);
 	fabric.up_channel = &channel;
