@@ -389,7 +389,6 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rpcrdma_engine *here, struct r
 		return -ENOMEM;
 	ep->engine = e;
 	ep->dev = dev;
-	ep->pd = pd;
 	ep->ops = attr->ops;
 	ep->owner = attr->owner;
 	ep->recv_bytes = attr->recv_bytes;

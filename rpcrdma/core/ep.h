@@ -85,7 +85,6 @@ struct rr_ep {
 	struct rr_qp *qp;
 	const struct rr_ep_ops *ops;
 	void *owner;
-	struct rr_pd *pd;
 	uint32_t recv_bytes;
 	unsigned msgs, msgs_max;   /* receives for calls or replies: now, and at most */
 	unsigned extra_recvs;      /* in addition to them */

@@ -128,8 +128,7 @@ static inline void on_cm(void *ctx, const struct rr_cm_event *ev)
 {
 	const struct rr_priv mine = { .present = true, .send_bytes = MSG_BYTES, .recv_bytes = MSG_BYTES };
 	struct rr_conn_param param = { .responder_resources = 16 };
-	struct rr_qp_attr attr = { .sq_depth = SENDS, .rq_depth = RECVS, 
-				   .recv_bytes = MSG_BYTES };
+	struct rr_qp_attr attr = { .sq_depth = SENDS, .rq_depth = RECVS, .recv_bytes = MSG_BYTES };
 	uint8_t priv[RR_PRIV_BYTES];
 	struct peer *p = ctx;
 
