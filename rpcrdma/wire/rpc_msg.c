@@ -230,33 +230,6 @@ const char *rr_rpc_strerror(const struct rr_rpc_reply *r)
 	return reply_meaning(r)->text;
 }
 
-int rr_rpc_get_auth_sys(const struct rr_auth *a, struct rr_auth_sys *ret)
-{
-	struct rr_auth_sys s = { 0 };
-	const uint8_t *name;
-	struct wire_get g;
-
-	if (a->flavor != RR_AUTH_SYS || !a->body)
-		return -EBADMSG;
-	wire_get_init(&g, a->body, a->len);
-	s.stamp = wire_get_u32(&g);
-	name = get_opaque(&g, sizeof(s.machine) - 1, &s.machine_len);
-	if (!name)
-		return -EBADMSG;
-	memcpy(s.machine, name, s.machine_len);
-	s.uid = wire_get_u32(&g);
-	s.gid = wire_get_u32(&g);
-	s.ngids = wire_get_u32(&g);
-	if (s.ngids > ARRAY_SIZE(s.gids))
-		return -EBADMSG;
-	for (uint32_t i = 0; i < s.ngids; i++)
-		s.gids[i] = wire_get_u32(&g);
-	if (!wire_get_ok(&g) || wire_get_left(&g))
-		return -EBADMSG;
-	*ret = s;
-	return 0;
-}
-
 /** rr_rpc_put_auth_sys - encodes the body of an AUTH_SYS credential
  * @s: uses machine_len bytes of machine
  * @buf: receives the body, without flavor and length

@@ -65,17 +65,8 @@ struct rr_auth_sys {
 	uint32_t stamp, uid, gid, ngids;
 	uint32_t gids[16];
 	uint32_t machine_len;
-	char machine[256]; /* NUL-terminated copy; may contain any byte before that */
+	char machine[256];
 };
-
-/** rr_rpc_get_auth_sys - decodes the body of an AUTH_SYS credential
- * @a: from a call
- * @ret: filled on success only
- *
- * Return: 0; -EBADMSG if the flavor differs, the machine name exceeds 255 bytes, there are over 16 groups, or the body
- * is shorter or longer than its contents.
- */
-must_check int rr_rpc_get_auth_sys(const struct rr_auth *a, struct rr_auth_sys *ret);
 
 /** rr_rpc_put_auth_sys - encodes a body; Return: its length, or -EMSGSIZE */
 must_check int rr_rpc_put_auth_sys(const struct rr_auth_sys *s, void *buf, size_t cap);

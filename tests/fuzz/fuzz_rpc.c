@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fuzz_rpc.c - libFuzzer harness: RPC call and reply headers, AUTH_SYS credentials
+ * fuzz_rpc.c - libFuzzer harness: RPC call and reply headers
  *
  * Operation:  The input is an RPC message. What decodes is encoded again, and that must decode to
  *             the same (pad bytes may differ, so bytes are not compared).
@@ -25,22 +25,6 @@ static void same_auth(const struct rr_auth *a, const struct rr_auth *b)
 	must(!a->len || !memcmp(a->body, b->body, a->len));
 }
 
-static void use_cred(const struct rr_auth *a)
-{
-	uint8_t body[RR_AUTH_BYTES_MAX];
-	struct rr_auth_sys s, back;
-	struct rr_auth again = { RR_AUTH_SYS, 0, body };
-	int len;
-
-	if (rr_rpc_get_auth_sys(a, &s))
-		return;
-	must(s.machine_len <= 255 && s.ngids <= 16 && s.machine[s.machine_len] == '\0');
-	len = rr_rpc_put_auth_sys(&s, body, sizeof(body));
-	must(len == (int)a->len);
-	again.len = (uint32_t)len;
-	must(!rr_rpc_get_auth_sys(&again, &back) && !memcmp(&s, &back, sizeof(s)));
-}
-
 static void use_call(const struct rr_rpc_call *c, size_t took)
 {
 	uint8_t buf[1024];
@@ -57,8 +41,6 @@ static void use_call(const struct rr_rpc_call *c, size_t took)
 	     back.proc == c->proc);
 	same_auth(&c->cred, &back.cred);
 	same_auth(&c->verf, &back.verf);
-	use_cred(&c->cred);
-	use_cred(&c->verf);
 }
 
 static void use_reply(const struct rr_rpc_reply *r)

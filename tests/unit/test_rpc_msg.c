@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <rpc/rpc.h>
 
 #include "hdr.h"
 #include "rpc_msg.h"
@@ -66,6 +67,23 @@ static void cut_reply(const uint8_t *msg, size_t header)
 	}
 }
 
+/* libtirpc reads what we write. */
+static void get_auth_sys(const uint8_t *body, uint32_t len, struct rr_auth_sys *ret)
+{
+	char machine[sizeof(ret->machine)];
+	gid_t gids[ARRAY_SIZE(ret->gids)];
+	struct authunix_parms p = { .aup_machname = machine, .aup_gids = gids };
+	XDR x;
+
+	xdrmem_create(&x, (char *)(uintptr_t)body, len, XDR_DECODE);
+	assert_true(xdr_authunix_parms(&x, &p));
+	assert_int_equal(xdr_getpos(&x), len);
+	*ret = (struct rr_auth_sys){ .stamp = (uint32_t)p.aup_time, .uid = p.aup_uid, .gid = p.aup_gid,
+				     .ngids = p.aup_len, .machine_len = (uint32_t)strlen(machine) };
+	memcpy(ret->machine, machine, ret->machine_len);
+	memcpy(ret->gids, gids, p.aup_len * sizeof(gids[0]));
+}
+
 static void one_call(const uint8_t *msg, size_t len)
 {
 	uint8_t back[1024];
@@ -89,7 +107,7 @@ static void one_call(const uint8_t *msg, size_t len)
 		uint8_t body[RR_AUTH_BYTES_MAX];
 		struct rr_auth_sys s;
 
-		assert_int_equal(rr_rpc_get_auth_sys(&c.cred, &s), 0);
+		get_auth_sys(c.cred.body, c.cred.len, &s);
 		assert_string_equal(s.machine, "(none)");
 		assert_int_equal(s.machine_len, 6);
 		assert_int_equal(s.uid, 0);
@@ -304,9 +322,8 @@ static void test_bad_replies(void **state)
 static void test_auth_sys_max(void **state)
 {
 	struct rr_auth_sys s = { .stamp = 1, .uid = 2, .gid = 3, .ngids = 16, .machine_len = 255 };
-	uint8_t body[RR_AUTH_BYTES_MAX], *exact;
+	uint8_t body[RR_AUTH_BYTES_MAX];
 	struct rr_auth_sys back;
-	struct rr_auth a = { RR_AUTH_SYS, 0, NULL };
 	int len;
 
 	(void)state;
@@ -316,73 +333,13 @@ static void test_auth_sys_max(void **state)
 	len = rr_rpc_put_auth_sys(&s, body, sizeof(body));
 	assert_int_equal(len, 4 + 4 + 256 + 12 + 64);
 	assert_int_equal(rr_rpc_put_auth_sys(&s, body, (size_t)len - 1), -EMSGSIZE);
-	a.len = (uint32_t)len;
-	a.body = body;
-	memset(&back, 0x5a, sizeof(back));
-	assert_int_equal(rr_rpc_get_auth_sys(&a, &back), 0);
+	get_auth_sys(body, (uint32_t)len, &back);
 	assert_memory_equal(&back, &s, sizeof(s));
-
-	for (uint32_t n = 0; n < a.len; n++) { /* cut at every byte */
-		exact = malloc(n + 1);
-		assert_non_null(exact);
-		memcpy(exact, body, n);
-		memset(&back, 0x5a, sizeof(back));
-		assert_int_equal(
-			rr_rpc_get_auth_sys(&(struct rr_auth){ RR_AUTH_SYS, n, exact }, &back),
-			-EBADMSG);
-		assert_int_equal(back.uid, 0x5a5a5a5a); /* untouched on failure */
-		free(exact);
-	}
 	s.machine_len = 256;
 	assert_int_equal(rr_rpc_put_auth_sys(&s, body, sizeof(body)), -EMSGSIZE);
 	s.machine_len = 0;
 	s.ngids = 17;
 	assert_int_equal(rr_rpc_put_auth_sys(&s, body, sizeof(body)), -EMSGSIZE);
-}
-
-static void test_auth_sys_bad(void **state)
-{
-	static const struct {
-		int err;
-		uint32_t flavor, n, words[32];
-	} cases[] = {
-		{ 0, 1, 5, { 1, 0, 0, 0, 0 } },
-		{ 0, 1, 6, { 1, 1, 0, 0, 0, 0 } }, /* a name that is a NUL byte */
-		{ -EBADMSG, 0, 5, { 1, 0, 0, 0, 0 } },
-		{ -EBADMSG, 6, 5, { 1, 0, 0, 0, 0 } },
-		{ -EBADMSG, 1, 6, { 1, 0, 0, 0, 0, 0 } },   /* a word too many */
-		{ -EBADMSG, 1, 6, { 1, 0, 0, 0, 2, 0 } },   /* a group too few */
-		{ -EBADMSG, 1, 22, { 1, 0, 0, 0, 17, 0 } }, /* groups over 16 */
-		{ -EBADMSG, 1, 5, { 1, 0, 0, 0, UINT32_MAX } },
-		{ -EBADMSG, 1, 6, { 1, UINT32_MAX, 0, 0, 0, 0 } }, /* a name of 4 GiB */
-		{ -EBADMSG, 1, 6, { 1, UINT32_MAX - 3, 0, 0, 0, 0 } },
-	};
-	struct rr_auth_sys s;
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		uint8_t buf[128];
-		struct wire_get g;
-		struct rr_auth a;
-
-		get_words(cases[i].words, cases[i].n, buf, &g);
-		a = (struct rr_auth){ cases[i].flavor, 4 * cases[i].n, buf };
-		assert_int_equal(rr_rpc_get_auth_sys(&a, &s), cases[i].err);
-	}
-	assert_int_equal(rr_rpc_get_auth_sys(&(struct rr_auth){ RR_AUTH_SYS, 0, NULL }, &s),
-			 -EBADMSG);
-	{ /* 256 bytes of name */
-		uint8_t buf[400] = { 0 };
-
-		put_be32(buf + 4, 256);
-		assert_int_equal(
-			rr_rpc_get_auth_sys(&(struct rr_auth){ RR_AUTH_SYS, 276, buf }, &s),
-			-EBADMSG);
-		put_be32(buf + 4, 255);
-		assert_int_equal(
-			rr_rpc_get_auth_sys(&(struct rr_auth){ RR_AUTH_SYS, 276, buf }, &s), 0);
-		assert_int_equal(s.machine_len, 255);
-	}
 }
 
 int main(void)
@@ -391,7 +348,6 @@ int main(void)
 		cmocka_unit_test(test_vectors),	     cmocka_unit_test(test_null_call),
 		cmocka_unit_test(test_bad_calls),    cmocka_unit_test(test_replies),
 		cmocka_unit_test(test_bad_replies),  cmocka_unit_test(test_auth_sys_max),
-		cmocka_unit_test(test_auth_sys_bad),
 	};
 
 	return cmocka_run_group_tests_name("rpc_msg", tests, NULL, NULL);
