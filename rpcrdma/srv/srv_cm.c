@@ -140,14 +140,19 @@ static void tick(struct rpcrdma_conn *base)
 		probe(c);
 }
 
+static int conn_whole(struct rr_req *r)
+{
+	(void)r; /* srv_long.c has pulled it */
+	return 0;
+}
+
 const struct rr_conn_ops rr_rconn_ops = {
 	.name = "rdma",
 	.adopted = conn_adopted,
 	.close = conn_close,
 	.owed = conn_owed,
 	.tick = tick,
-	.decode = rr_srv_decode,
-	.whole = rr_srv_whole,
+	.whole = conn_whole,
 	.pull = rr_srv_pull,
 	.place = rr_srv_place,
 	.reply = rr_srv_reply,

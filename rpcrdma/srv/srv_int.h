@@ -149,8 +149,6 @@ struct rr_conn_ops {
 	bool (*owed)(const struct rpcrdma_conn *c);
 	/* called every stall_ms; may be NULL */
 	void (*tick)(struct rpcrdma_conn *c);
-	/* Prepares req->args for one decoding pass after the RPC header; -EAGAIN as documented. */
-	int (*decode)(struct rr_req *r, xdrproc_t decode, void *args);
 	/* Return: 0: the whole message is in memory, except payload in a Read chunk; -EAGAIN: it will be delivered
 	 * again with it; -EBADMSG: that is impossible */
 	int (*whole)(struct rr_req *r);

@@ -153,8 +153,8 @@ void rr_srv_deliver(struct rr_rreq *rr, uint8_t *msg, size_t len);
 /** rr_srv_forget - recycles a request that the service never received, and reposts its receive */
 void rr_srv_forget(struct rr_rreq *rr);
 
-/** rr_srv_whole - rr_conn_ops.whole */
-int rr_srv_whole(struct rr_req *r);
+/** rr_srv_trim_reqs - frees unused requests until @keep remain in all */
+void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep);
 
 /* srv_long.c */
 /** rr_srv_call_bytes - returns the size of the buffer that a call needs beyond its message of @msg_len bytes; 0: none */
@@ -163,12 +163,6 @@ uint64_t rr_srv_call_bytes(const struct rr_rreq *rr, size_t msg_len);
 /** rr_srv_pull_call - pulls such a call, and then delivers it; it waits for memory
  * @msg, @len: the message in the receive buffer */
 void rr_srv_pull_call(struct rr_rreq *rr, const uint8_t *msg, size_t len);
-
-/** rr_srv_decode - rr_conn_ops.decode; Return: 0; -EBADMSG: the arguments do not decode, or a chunk matches none */
-int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args);
-
-/** rr_srv_trim_reqs - frees unused requests until @keep remain in all */
-void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep);
 
 /* srv_credit.c */
 /** rr_srv_credit_init - initializes the credits of a connection that has its first receives */

@@ -21,7 +21,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "srv_rdma.h"
 
@@ -199,21 +198,4 @@ void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc)
 		rr_srv_pull_call(rr, rc->buf + hdr_len, msg_len);
 	else
 		rr_srv_deliver(rr, rc->buf + hdr_len, msg_len);
-}
-
-int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args)
-{
-	struct rr_stream *s = &r->args;
-
-	if (!((bool_t(*)(XDR *, void *))decode)(&s->xdr, args) || rr_stream_decode_done(s))
-		return -EBADMSG;
-	if (s->has_payload)
-		rr_count(r->pub.engine, bytes_in, s->payload.length);
-	return 0;
-}
-
-int rr_srv_whole(struct rr_req *r)
-{
-	(void)r; /* srv_long.c has pulled it */
-	return 0;
 }

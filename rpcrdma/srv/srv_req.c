@@ -219,7 +219,19 @@ static struct rr_req *req_of(const struct rpcrdma_req *req)
 
 int rpcrdma_req_decode(struct rpcrdma_req *req, xdrproc_t decode, void *args)
 {
-	return req->conn->ops->decode(req_of(req), decode, args);
+	struct rr_req *r = req_of(req);
+	struct rr_stream *s = &r->args;
+	int rc;
+
+	if (((bool_t(*)(XDR *, void *))decode)(&s->xdr, args) && !rr_stream_decode_done(s)) {
+		if (s->has_payload)
+			rr_count(req->engine, bytes_in, s->payload.length);
+		return 0;
+	}
+	if (!s->short_read) /* the whole message would not help */
+		return -EBADMSG;
+	rc = req->conn->ops->whole(r);
+	return rc ? rc : -EBADMSG;
 }
 
 int rpcrdma_req_args_bytes(struct rpcrdma_req *req, struct rpcrdma_args *ret)

@@ -122,7 +122,6 @@ static const struct rr_conn_ops tcp_ops = {
 	.close = conn_close,
 	.owed = conn_owed,
 	.tick = rr_tconn_tick,
-	.decode = rr_tcp_decode,
 	.whole = rr_tcp_whole,
 	.pull = rr_tcp_pull,
 	.place = rr_tcp_place,

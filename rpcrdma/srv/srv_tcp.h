@@ -110,12 +110,6 @@ void rr_tconn_tick(struct rpcrdma_conn *base);
 /** rr_treq_release - recycles a request that is no longer in use */
 void rr_treq_release(struct rr_treq *t);
 
-/** rr_tcp_decode - rr_conn_ops.decode
- *
- * Return: 0; -EBADMSG; -EAGAIN: the request is delivered a second time, with the whole record.
- */
-int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args);
-
 /** rr_tcp_whole - rr_conn_ops.whole */
 int rr_tcp_whole(struct rr_req *r);
 

@@ -572,22 +572,6 @@ void rr_tconn_pump(struct rr_tconn *c)
 
 /* ---- for the service ---- */
 
-int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args)
-{
-	struct rr_stream *s = &r->args;
-	int rc;
-
-	if (((bool_t(*)(XDR *, void *))decode)(&s->xdr, args) && !rr_stream_decode_done(s)) {
-		if (s->has_payload)
-			rr_count(r->pub.engine, bytes_in, s->payload.length);
-		return 0;
-	}
-	if (!s->short_read) /* the whole record would not help */
-		return -EBADMSG;
-	rc = rr_tcp_whole(r);
-	return rc ? rc : -EBADMSG;
-}
-
 int rr_tcp_whole(struct rr_req *r)
 {
 	struct rr_treq *t = rr_treq_of(r);
