@@ -103,11 +103,10 @@ struct rpcrdma_conn {
 
 /* Content of a reply. */
 struct rr_reply {
-	enum { RR_CONTENT_RESULTS, RR_CONTENT_ERROR, RR_CONTENT_AUTH, RR_CONTENT_MISMATCH,
-	       RR_CONTENT_REJECT, RR_CONTENT_NONE } kind;
+	enum { RR_CONTENT_RESULTS, RR_CONTENT_ERROR, RR_CONTENT_REJECT, RR_CONTENT_NONE } kind;
 	xdrproc_t encode; /* NULL: the results of the request are encoded already: rr_req.results */
 	const void *res;
-	uint32_t stat, low, high, why;
+	struct rr_rpc_reply head; /* without XID and verifier, which are the request's */
 };
 
 /* Results that are encoded already: rpcrdma_req_reply_parts() has checked them. */
@@ -232,6 +231,9 @@ void rr_req_end_placed(struct rr_req *r);
 void rr_req_finish(struct rr_req *r);
 /** rr_req_back - returns @r to the free list */
 void rr_req_back(struct rr_req *r);
+
+/* SYSTEM_ERR */
+extern const struct rr_reply rr_reply_system_err;
 
 /** rr_reply_head - encodes RPC reply header and results into @buf
  * @s: describes the results' payload afterwards; its positions count from @buf

@@ -18,6 +18,8 @@
 
 /* ---- requests: from the transport ---- */
 
+const struct rr_reply rr_reply_system_err = { .kind = RR_CONTENT_ERROR, .head = { .accept = RR_SYSTEM_ERR } };
+
 void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c)
 {
 	c->reqs++;
@@ -46,7 +48,9 @@ int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
 	r->pub.xid = r->call.xid;
 	rr_count(c->engine, calls, !r->again);
 	if (rc) {
-		struct rr_reply a = { .kind = RR_CONTENT_MISMATCH };
+		struct rr_reply a = { .kind = RR_CONTENT_ERROR,
+				      .head = { .stat = RR_DENIED, .reject = RR_RPC_MISMATCH,
+						.low = RR_RPC_VERS, .high = RR_RPC_VERS } };
 
 		r->ended = true;
 		c->ops->reply(r, &a);
@@ -159,33 +163,11 @@ void rr_reply_put_rpc(const struct rr_req *r, void *buf, size_t bytes)
 int rr_reply_head(const struct rr_req *r, const struct rr_reply *a, struct rr_stream *s, void *buf,
 		   size_t cap, size_t *ret_len)
 {
-	struct rr_rpc_reply head = { .xid = r->pub.xid, .stat = RR_ACCEPTED, .accept = RR_SUCCESS,
-				     .verf = r->verf };
+	struct rr_rpc_reply head = a->head;
 	struct wire_put p;
 
-	switch (a->kind) {
-	case RR_CONTENT_ERROR:
-		head.accept = a->stat;
-		head.low = a->low;
-		head.high = a->high;
-		break;
-	case RR_CONTENT_AUTH:
-		head.stat = RR_DENIED;
-		head.reject = RR_AUTH_ERROR;
-		head.why = a->why;
-		break;
-	case RR_CONTENT_MISMATCH:
-		head.stat = RR_DENIED;
-		head.reject = RR_RPC_MISMATCH;
-		head.low = head.high = RR_RPC_VERS;
-		break;
-	case RR_CONTENT_REJECT:
-		head.accept = RR_SYSTEM_ERR;
-		break;
-	case RR_CONTENT_RESULTS:
-	case RR_CONTENT_NONE:
-		break;
-	}
+	head.xid = r->pub.xid;
+	head.verf = r->verf;
 	wire_put_init(&p, buf, cap);
 	rr_rpc_put_reply(&p, &head);
 	if (!wire_put_ok(&p))
@@ -307,7 +289,7 @@ static void reply(struct rpcrdma_req *req, const struct rr_reply *a, void (*done
 	r->done_arg = arg;
 	rr_count(req->engine, replies, a->kind != RR_CONTENT_NONE);
 	rr_count(req->engine, bytes_copied, req->copied);
-	if (a->kind == RR_CONTENT_ERROR && a->stat == RR_GARBAGE_ARGS)
+	if (a->head.accept == RR_GARBAGE_ARGS)
 		rr_count(req->engine, garbage, 1);
 	req->conn->ops->reply(r, a);
 }
@@ -350,7 +332,7 @@ void rpcrdma_req_reply_parts(struct rpcrdma_req *req, const struct rpcrdma_resul
 	struct rr_reply a = { .kind = RR_CONTENT_RESULTS };
 
 	if (!sum_results(results, &req_of(req)->results))
-		a = (struct rr_reply){ .kind = RR_CONTENT_ERROR, .stat = RR_SYSTEM_ERR };
+		a = rr_reply_system_err;
 	reply(req, &a, done, arg);
 }
 
@@ -376,7 +358,7 @@ int rpcrdma_req_set_verf(struct rpcrdma_req *req, uint32_t flavor, const void *b
 void rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat stat, uint32_t low,
 			     uint32_t high, void (*done)(void *arg), void *arg)
 {
-	struct rr_reply a = { .kind = RR_CONTENT_ERROR, .stat = stat, .low = low, .high = high };
+	struct rr_reply a = { .kind = RR_CONTENT_ERROR, .head = { .accept = stat, .low = low, .high = high } };
 
 	reply(req, &a, done, arg);
 }
@@ -384,14 +366,15 @@ void rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat s
 void rpcrdma_req_reply_auth(struct rpcrdma_req *req, uint32_t why, void (*done)(void *arg),
 			    void *arg)
 {
-	struct rr_reply a = { .kind = RR_CONTENT_AUTH, .why = why };
+	struct rr_reply a = { .kind = RR_CONTENT_ERROR,
+			      .head = { .stat = RR_DENIED, .reject = RR_AUTH_ERROR, .why = why } };
 
 	reply(req, &a, done, arg);
 }
 
 void rpcrdma_req_reject(struct rpcrdma_req *req, void (*done)(void *arg), void *arg)
 {
-	struct rr_reply a = { .kind = RR_CONTENT_REJECT };
+	struct rr_reply a = { .kind = RR_CONTENT_REJECT, .head = { .accept = RR_SYSTEM_ERR } };
 
 	reply(req, &a, done, arg);
 }

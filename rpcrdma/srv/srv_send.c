@@ -415,7 +415,7 @@ static int try_reply(struct rr_rreq *rr)
 		rc = rr_reply_head(&rr->base, a, &s, msg, plan.reply_chunk_bytes, &len);
 	}
 	if (rc == -EINVAL) { /* results that cannot be encoded: a bug of the service */
-		*a = (struct rr_reply){ .kind = RR_CONTENT_ERROR, .stat = RR_SYSTEM_ERR };
+		*a = rr_reply_system_err;
 		return try_reply(rr);
 	}
 	if (rc) {

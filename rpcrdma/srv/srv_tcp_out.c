@@ -300,10 +300,8 @@ void rr_tcp_reply(struct rr_req *r, const struct rr_reply *a)
 	}
 	rc = a->kind == RR_CONTENT_RESULTS && !a->encode ? build_parts(t) : build(t, a);
 	if (rc == -EMSGSIZE || rc == -EINVAL) {
-		struct rr_reply sorry = { .kind = RR_CONTENT_ERROR, .stat = RR_SYSTEM_ERR };
-
 		t->head_want = 0;
-		rc = build(t, &sorry);
+		rc = build(t, &rr_reply_system_err);
 	}
 	if (rc == -ENOBUFS) {
 		if (a != &t->reply) {
