@@ -223,11 +223,10 @@ must_check int rr_req_deliver(struct rr_req *r, const void *msg, size_t len);
 must_check int rr_req_use_mem(struct rr_req *r, struct rpcrdma_xfer *p, bool write);
 /** rr_req_free_mems - ends the use of all such memory by a request */
 void rr_req_free_mems(struct rr_req *r);
-/** rr_req_add_placed - adds a piece to those that are sent with the reply */
-void rr_req_add_placed(struct rr_req *r, struct rpcrdma_xfer *p);
-/** rr_req_end_placed - calls done of all of them */
-void rr_req_end_placed(struct rr_req *r);
-/** rr_req_finish - calls the service's done; the caller recycles @r afterwards */
+/** rr_req_add_placed - adds a piece to those that are sent with the reply, by offset
+ * Return: 0; -EOPNOTSUPP: its buffer is memory of a device. */
+must_check int rr_req_add_placed(struct rr_req *r, struct rpcrdma_xfer *p);
+/** rr_req_finish - calls done of these pieces, then the service's; the caller recycles @r afterwards */
 void rr_req_finish(struct rr_req *r);
 /** rr_req_back - returns @r to the free list */
 void rr_req_back(struct rr_req *r);

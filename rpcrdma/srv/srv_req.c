@@ -71,25 +71,17 @@ int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
 	return 0;
 }
 
-void rr_req_add_placed(struct rr_req *r, struct rpcrdma_xfer *p)
+int rr_req_add_placed(struct rr_req *r, struct rpcrdma_xfer *p)
 {
 	struct rpcrdma_xfer **at = &r->placed;
 
+	if (p->buf->far) /* the CPU would have to copy it into the message */
+		return -EOPNOTSUPP;
 	while (*at && (*at)->off < p->off)
 		at = &(*at)->next;
 	p->next = *at;
 	*at = p;
-}
-
-void rr_req_end_placed(struct rr_req *r)
-{
-	struct rpcrdma_xfer *p;
-
-	while ((p = r->placed) != NULL) {
-		r->placed = p->next;
-		if (p->done)
-			p->done(p, 0);
-	}
+	return 0;
 }
 
 /* True if the service has given all bytes of the payload. The filter has checked an iov. */
@@ -108,7 +100,13 @@ static bool is_given(const struct rr_req *r, const struct rpcrdma_payload *paylo
 void rr_req_finish(struct rr_req *r)
 {
 	void (*done)(void *) = r->done;
+	struct rpcrdma_xfer *p;
 
+	while ((p = r->placed) != NULL) {
+		r->placed = p->next;
+		if (p->done)
+			p->done(p, 0);
+	}
 	rr_req_free_mems(r);
 	r->done = NULL;
 	if (done)

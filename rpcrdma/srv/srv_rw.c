@@ -463,8 +463,5 @@ int rr_srv_place(struct rr_req *r, struct rpcrdma_xfer *p)
 		return rr_srv_write(rr, &rr->hdr.writes[0], p->off,
 				    (uint8_t *)p->buf->addr + p->buf_off, p->len,
 				    rr_buf_mr(p->buf, c->ep->dev), p->done ? p : NULL);
-	if (p->buf->far) /* the CPU would have to copy it into the message */
-		return -EOPNOTSUPP;
-	rr_req_add_placed(r, p);
-	return 0;
+	return rr_req_add_placed(r, p);
 }

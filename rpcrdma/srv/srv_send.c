@@ -60,7 +60,6 @@ void rr_srv_op_ended(struct rr_rreq *rr)
 	assert(rr->ops_out > 0);
 	if (--rr->ops_out || !rr->base.ended)
 		return;
-	rr_req_end_placed(&rr->base);
 	rr_req_finish(&rr->base);
 	rr_srv_release(rr);
 }

@@ -124,7 +124,7 @@ static const struct rr_conn_ops tcp_ops = {
 	.tick = rr_tconn_tick,
 	.whole = rr_tcp_whole,
 	.pull = rr_tcp_pull,
-	.place = rr_tcp_place,
+	.place = rr_req_add_placed, /* on a stream the status precedes the data */
 	.reply = rr_tcp_reply,
 	.free = conn_free,
 };

@@ -120,12 +120,6 @@ int rr_tcp_whole(struct rr_req *r);
 int rr_tcp_pull(struct rr_req *r, struct rpcrdma_xfer *p);
 
 /* srv_tcp_out.c */
-/** rr_tcp_place - rr_conn_ops.place: adds a piece to the result's payload, ordered by offset
- *
- * Return: 0; -EMSGSIZE: it ends beyond RPCRDMA_BUF_MAX; -EOPNOTSUPP: its buffer is memory of a device.
- */
-int rr_tcp_place(struct rr_req *r, struct rpcrdma_xfer *p);
-
 /** rr_tcp_reply - rr_conn_ops.reply: queues the reply, and waits for memory of RR_ZONE_REPLIES if needed
  *
  * Results that cannot be encoded are replaced by SYSTEM_ERR. Without memory for the reply the connection ends.

@@ -3,7 +3,7 @@
  *
  * srv_tcp_out.c - sends the responder's replies over TCP
  *
- * Operation:  place() only queues: on a stream the status precedes the data, so nothing is sent until
+ * Operation:  rr_req_add_placed() only queues: on a stream the status precedes the data, so nothing is sent until
  *             the reply is known; the reply may discard the pieces. A reply is one gathering write:
  *             mark and head, the pieces in place, pad. What the socket does not accept is sent when the
  *             socket becomes writable, in the order of the replies.
@@ -33,7 +33,6 @@ static void on_end(struct rpcrdma_msg *msg)
 	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
 
 	rr_treq_cancel_pulls(t, -ECANCELED); /* their memory is the service's again */
-	rr_req_end_placed(&t->base);
 	rr_req_finish(&t->base);
 	if (t->reply_buf)
 		rpcrdma_buf_put(c->base.engine, t->reply_buf);
@@ -57,16 +56,6 @@ void rr_treq_end(struct rr_treq *t)
 {
 	t->end_msg.fn = on_end;
 	rr_engine_defer(t->base.pub.engine, &t->end_msg);
-}
-
-/* ---- for the service ---- */
-
-int rr_tcp_place(struct rr_req *r, struct rpcrdma_xfer *p)
-{
-	if (p->buf->far)
-		return -EOPNOTSUPP;
-	rr_req_add_placed(r, p);
-	return 0;
 }
 
 /* ---- the reply ---- */
