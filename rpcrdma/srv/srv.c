@@ -45,7 +45,7 @@ static void fill_defaults(struct rpcrdma_svc_attr *a)
 	a->stall_ms = a->stall_ms ? a->stall_ms : d->stall_ms;
 }
 
-void rr_svc_put(struct rr_svc *svc)
+static void put_svc(struct rr_svc *svc)
 {
 	if (atomic_fetch_sub(&svc->refs, 1) == 1)
 		free(svc);
@@ -59,7 +59,8 @@ void rr_svc_refused(const struct rr_svc *svc, const struct rpcrdma_peer *peer, i
 		svc->ops.refused(svc->ctx, peer ? peer : &unknown, err);
 }
 
-/* Counts one more connection of @c, if necessary in place of another client's. */
+/* Counts one more connection of @c. A client below its share is admitted even at the limit of connections: then a
+ * connection of the client that exceeds its share most is closed instead. */
 static int admit(struct rr_client *c)
 {
 	const struct rr_budget *b = &c->all->budgets[RR_SHARE_CONNS];
@@ -76,8 +77,10 @@ static int admit(struct rr_client *c)
 	return 0;
 }
 
-int rr_svc_admit(struct rr_svc *svc, struct rpcrdma_domain *d, const struct rpcrdma_peer *peer,
-		 struct rr_client **ret)
+/* Counts a new connection of @peer, or tells the service why it is refused. Return: 0, and the peer's client;
+ * leave() releases both. -EUSERS: too many connections; -ETOOMANYREFS: too many of this client; -ENOMEM. */
+static int admit_peer(struct rr_svc *svc, struct rpcrdma_domain *d, const struct rpcrdma_peer *peer,
+		      struct rr_client **ret)
 {
 	struct rpcrdma_client_id id;
 	struct rr_client *c;
@@ -97,7 +100,8 @@ int rr_svc_admit(struct rr_svc *svc, struct rpcrdma_domain *d, const struct rpcr
 	return rc;
 }
 
-void rr_svc_leave(struct rr_client *client, bool going)
+/* Uncounts a connection. @going: it was evicted */
+static void leave(struct rr_client *client, bool going)
 {
 	rr_client_conn_left(client, going);
 	rr_client_put(client);
@@ -173,7 +177,7 @@ int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 						    : rr_rdma_listen(e, addr, svc, ret);
 	}
 	if (rc)
-		rr_svc_put(svc);
+		put_svc(svc);
 	return rc;
 }
 
@@ -195,7 +199,7 @@ void rpcrdma_listener_close(struct rpcrdma_listener *l)
 		return;
 	svc = l->svc;
 	l->close(l);
-	rr_svc_put(svc);
+	put_svc(svc);
 }
 
 /* ---- connections ---- */
@@ -215,8 +219,8 @@ static void maybe_free(struct rpcrdma_conn *c)
 	rr_count_set(c->engine, conns, c->engine->stats.conns - 1);
 	svc->ops.closed(c->ctx);
 	c->ops->free(c);
-	rr_svc_leave(client, going);
-	rr_svc_put(svc);
+	leave(client, going);
+	put_svc(svc);
 }
 
 /* Evicts a connection of a client that exceeds its share: another client needs one. */
@@ -297,6 +301,48 @@ void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, struct rr_client *
 	rr_conn_buf_init(c);
 	list_init(&c->free_reqs);
 	list_init(&c->link);
+}
+
+int rr_conn_create(const struct rpcrdma_listener *l, const struct rpcrdma_peer *peer, const struct rr_conn_ops *ops,
+		   size_t bytes, struct rpcrdma_conn **ret)
+{
+	struct rpcrdma_engine *engine = NULL;
+	struct rr_svc *svc = l->svc;
+	struct rr_client *client;
+	struct rpcrdma_conn *c;
+	void *ctx = NULL;
+	int rc;
+
+	rc = admit_peer(svc, l->engine->domain, peer, &client);
+	if (rc)
+		return rc;
+	c = calloc(1, bytes);
+	if (c) {
+		rc = svc->ops.accept(svc->ctx, peer, &engine, &ctx);
+	} else {
+		rc = -ENOMEM;
+		rr_svc_refused(svc, peer, rc);
+	}
+	if (rc) {
+		free(c);
+		leave(client, false);
+		return rc;
+	}
+	rr_conn_init(c, svc, client, ops, engine, peer, ctx);
+	*ret = c;
+	return 0;
+}
+
+void rr_conn_discard(struct rpcrdma_conn *c, int err)
+{
+	struct rr_client *client = c->client;
+	struct rr_svc *svc = c->svc;
+
+	rr_svc_refused(svc, &c->peer, err);
+	svc->ops.closed(c->ctx);
+	free(c);
+	leave(client, false);
+	put_svc(svc);
 }
 
 void rr_conn_dead(struct rpcrdma_conn *c)

@@ -13,12 +13,10 @@
  *             reason; svc_ops.closed follows if the service had admitted the peer.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "base/trace.h"
 #include "srv_rdma.h"
 
 /* Receives for messages other than calls: RDMA_DONE, stray replies, malformed messages. */
@@ -237,32 +235,22 @@ static void refuse(struct rr_qp *qp)
 
 static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 {
-	struct rr_svc *svc = l->base.svc;
-	struct rpcrdma_engine *engine = NULL;
-	struct rr_client *client;
+	struct rpcrdma_conn *base;
 	struct rpcrdma_peer peer;
 	struct rr_rconn *c;
-	void *ctx = NULL;
 	int rc;
 
 	peer_from_fabric(l->base.addr.transport, ev->peer, &peer);
-	rc = rr_svc_admit(svc, l->base.engine->domain, &peer, &client);
-	if (rc) {
+	if (rr_conn_create(&l->base, &peer, &rr_rconn_ops, sizeof(*c), &base)) {
 		refuse(ev->qp);
 		return;
 	}
-	rc = -ENOMEM;
-	if (svc->ops.accept(svc->ctx, &peer, &engine, &ctx))
-		goto out_refuse;
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		goto out_closed;
+	c = rr_rconn_of(base);
 	list_init(&c->pullers);
 	list_init(&c->free_rws);
-	rr_conn_init(&c->base, svc, client, &rr_rconn_ops, engine, &peer, ctx);
 	rc = set_up(c, ev, l->base.engine);
 	if (!rc) {
-		rr_conn_adopt(&c->base);
+		rr_conn_adopt(base);
 		return;
 	}
 	if (c->ep) {
@@ -272,18 +260,7 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 		refuse(ev->qp);
 	}
 	end_mode(c);
-	free(c);
-	rr_svc_refused(svc, &peer, rc);
-	rr_svc_put(svc);
-	svc->ops.closed(ctx);
-	rr_svc_leave(client, false);
-	return;
-out_closed:
-	rr_svc_refused(svc, &peer, rc);
-	svc->ops.closed(ctx);
-out_refuse:
-	rr_svc_leave(client, false);
-	refuse(ev->qp);
+	rr_conn_discard(base, rc);
 }
 
 static void on_event(void *ctx, const struct rr_cm_event *ev)

@@ -161,9 +161,19 @@ struct rr_conn_ops {
 
 /* srv.c */
 
+/** rr_conn_create - admits a peer, and creates its connection on the engine that the service chooses
+ * @bytes: size of the transport's connection, which begins with struct rpcrdma_conn; the rest is zero
+ *
+ * Return: 0: rr_conn_adopt() or rr_conn_discard() follows. -errno: the peer is refused, and the service knows: too many
+ * connections (-EUSERS), too many of its client (-ETOOMANYREFS), no memory, or the result of svc_ops.accept.
+ */
+must_check int rr_conn_create(const struct rpcrdma_listener *l, const struct rpcrdma_peer *peer,
+			      const struct rr_conn_ops *ops, size_t bytes, struct rpcrdma_conn **ret);
+/** rr_conn_discard - ends a connection that was not adopted: the peer is refused because of @err; frees @c */
+void rr_conn_discard(struct rpcrdma_conn *c, int err);
 /** rr_conn_init - initialises the common part of a new connection
  * @svc: takes a reference
- * @client: takes over the reference of rr_svc_admit()
+ * @client: its charge for the connection, and its reference, belong to the connection now
  */
 void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, struct rr_client *client,
 		  const struct rr_conn_ops *ops, struct rpcrdma_engine *engine,
@@ -185,26 +195,10 @@ void rr_conn_unhold(struct rpcrdma_conn *c);
 void rr_conn_dead(struct rpcrdma_conn *c);
 /** rr_conn_drained - the transport has finished; frees @c now or with its last request */
 void rr_conn_drained(struct rpcrdma_conn *c);
-/** rr_svc_admit - counts a new connection of @peer, or tells the service why it is refused
- * @d: domain of the listener
- *
- * A client below its share is admitted even at the limit of connections: then a connection of the client
- * that exceeds its share most is closed instead.
- *
- * Return: 0, and the peer's client; rr_svc_leave() releases both. -EUSERS: too many connections;
- * -ETOOMANYREFS: too many of this client; -ENOMEM.
- */
-int must_check rr_svc_admit(struct rr_svc *svc, struct rpcrdma_domain *d,
-			    const struct rpcrdma_peer *peer, struct rr_client **ret);
-/** rr_svc_leave - uncounts a connection that rr_svc_admit() counted
- * @going: it was evicted
- */
-void rr_svc_leave(struct rr_client *client, bool going);
 /** rr_svc_refused - tells the service that a peer was refused
  * @peer: NULL if it is unknown
  */
 void rr_svc_refused(const struct rr_svc *svc, const struct rpcrdma_peer *peer, int err);
-void rr_svc_put(struct rr_svc *svc);
 
 /* srv_req.c */
 

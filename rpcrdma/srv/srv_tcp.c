@@ -158,37 +158,23 @@ static void watch_peer(int fd)
 static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_storage *addr)
 {
 	struct rpcrdma_peer peer = { .transport = RPCRDMA_TCP, .addr = *addr };
-	struct rpcrdma_engine *engine = NULL;
-	struct rr_svc *svc = l->svc;
-	struct rr_client *client;
+	struct rpcrdma_conn *base;
 	struct rr_tconn *c;
-	void *ctx = NULL;
 	int one = 1;
 
 	rr_addr_print_socket(&peer.addr, peer.text, sizeof(peer.text));
-	if (rr_svc_admit(svc, l->engine->domain, &peer, &client))
-		goto out_close;
-	if (svc->ops.accept(svc->ctx, &peer, &engine, &ctx))
-		goto out_admit;
-	c = calloc(1, sizeof(*c));
-	if (!c) {
-		rr_svc_refused(svc, &peer, -ENOMEM);
-		svc->ops.closed(ctx);
-		goto out_admit;
+	if (rr_conn_create(l, &peer, &tcp_ops, sizeof(*c), &base)) {
+		close(fd);
+		return;
 	}
+	c = rr_tconn_of(base);
 	/* a reply is one write, so delaying small ones gains nothing; the socket works without the option too */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	watch_peer(fd);
 	c->watch = (struct rpcrdma_watch){ .fd = fd, .fn = on_socket };
 	c->pump_msg.fn = on_pump_msg;
 	list_init(&c->sendq);
-	rr_conn_init(&c->base, svc, client, &tcp_ops, engine, &peer, ctx);
-	rr_conn_adopt(&c->base);
-	return;
-out_admit:
-	rr_svc_leave(client, false);
-out_close:
-	close(fd);
+	rr_conn_adopt(base);
 }
 
 /* Stops watching the listening socket, which stays readable, until descriptors or memory may be free again. */

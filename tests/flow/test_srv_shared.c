@@ -463,7 +463,8 @@ static void set_user(struct rpcrdma_conn *c, uid_t uid)
 	rr_client_add(other, RR_SHARE_RECVS, ep->nrecvs * MSG);
 	assert_true(rr_client_conn_del(c->client, &c->of_client));
 	rr_client_conn_add(other, &c->of_client);
-	rr_svc_leave(c->client, false);
+	rr_client_conn_left(c->client, false);
+	rr_client_put(c->client);
 	c->client = ep->client = other;
 }
 
