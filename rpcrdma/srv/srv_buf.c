@@ -42,17 +42,6 @@
 
 #define LOOK_NS (10 * NS_PER_MS)
 
-static const enum rr_zone zones[RR_PARTS] = { RR_ZONE_CALLS, RR_ZONE_DATA, RR_ZONE_SENDS, RR_ZONE_REPLIES };
-
-/* Return: NULL if the zone has no shares */
-static struct rr_conn_part *part_of(struct rpcrdma_conn *c, enum rr_zone zone)
-{
-	for (unsigned i = 0; i < RR_PARTS; i++)
-		if (zones[i] == zone)
-			return &c->parts[i];
-	return NULL;
-}
-
 static struct rr_pool *pool_of(const struct rr_conn_part *p)
 {
 	return &p->conn->engine->domain->pools[p->zone];
@@ -138,11 +127,11 @@ static int part_get(struct rr_conn_part *p, size_t bytes, struct rpcrdma_buf **r
 
 int rr_conn_buf_get(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes, struct rpcrdma_buf **ret)
 {
-	struct rr_conn_part *p = part_of(c, zone);
+	struct rr_conn_part *p = &c->parts[zone];
 
 	if (c->own) /* no shares */
 		return c->own[zone]->ops->get(c->own[zone], bytes, ret);
-	return p ? part_get(p, bytes, ret) : rr_buf_get(c->engine, zone, bytes, ret);
+	return p->share < RR_SHARES ? part_get(p, bytes, ret) : rr_buf_get(c->engine, zone, bytes, ret);
 }
 
 /* ---- waiting ---- */
@@ -243,11 +232,11 @@ static void part_wait(struct rr_conn_part *p, struct rpcrdma_buf_waiter *w)
 
 void rr_conn_buf_wait(struct rpcrdma_conn *c, enum rr_zone zone, struct rpcrdma_buf_waiter *w)
 {
-	struct rr_conn_part *p = part_of(c, zone);
+	struct rr_conn_part *p = &c->parts[zone];
 
 	if (c->own)
 		c->own[zone]->ops->wait(c->own[zone], w);
-	else if (p)
+	else if (p->share < RR_SHARES)
 		part_wait(p, w);
 	else
 		rr_buf_wait(c->engine, zone, w);
@@ -287,7 +276,7 @@ static void on_client(struct rpcrdma_msg *msg)
 
 void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes)
 {
-	struct rr_conn_part *p = part_of(c, zone);
+	struct rr_conn_part *p = &c->parts[zone];
 
 	p->bytes -= bytes;
 	p->earned = MIN(p->earned + bytes, pool_of(p)->bytes_max);
@@ -300,12 +289,12 @@ void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes)
 
 void rr_conn_buf_init(struct rpcrdma_conn *c)
 {
-	for (unsigned i = 0; i < RR_PARTS; i++) {
-		struct rr_conn_part *p = &c->parts[i];
+	for (enum rr_zone zone = 0; zone < RR_ZONES; zone++) {
+		struct rr_conn_part *p = &c->parts[zone];
 
 		p->conn = c;
-		p->zone = zones[i];
-		p->share = rr_zone_share(zones[i]);
+		p->zone = zone;
+		p->share = rr_zone_share(zone);
 		rr_waiters_init(&p->waiters);
 		p->msg.fn = on_msg;
 		p->pool_waiter.fn = on_pool;
@@ -317,8 +306,8 @@ void rr_conn_buf_init(struct rpcrdma_conn *c)
 
 void rr_conn_buf_fini(struct rpcrdma_conn *c)
 {
-	for (unsigned i = 0; i < RR_PARTS; i++) {
-		struct rr_conn_part *p = &c->parts[i];
+	for (enum rr_zone zone = 0; zone < RR_ZONES; zone++) {
+		struct rr_conn_part *p = &c->parts[zone];
 
 		rr_engine_undefer(c->engine, &p->msg);
 		list_del(&p->look_link);

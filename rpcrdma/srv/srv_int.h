@@ -44,7 +44,7 @@ struct rr_svc {
 struct rr_conn_part {
 	struct rpcrdma_conn *conn;
 	enum rr_zone zone;
-	enum rr_share share;
+	enum rr_share share;          /* RR_SHARES: the zone has no shares */
 	size_t bytes;
 	size_t earned;                /* bytes that it may hold beyond the share of a new connection */
 	size_t wanted;                /* size of the last buffer that was refused */
@@ -57,7 +57,6 @@ struct rr_conn_part {
 	bool turn;                    /* it has the client's turn, until it gets a buffer */
 	struct list look_link;        /* engine->shares, while it waits for its own or its client's share */
 };
-#define RR_PARTS 4u /* calls, data, send buffers, long replies */
 
 /* Memory of a single connection, which replaces one zone of the pool for all of its buffers. A connection has one for
  * each zone below RR_ZONE_FAR, or none. All of it is used on the engine of its connection; until the adoption, by the
@@ -90,7 +89,7 @@ struct rpcrdma_conn {
 	struct rpcrdma_msg lost_msg;  /* counted in reqs while it is in flight */
 	struct rpcrdma_timer timer;   /* deadline of the first call, then of the next progress */
 	uint64_t progress, progress_seen; /* completions or reads so far; value at the last tick */
-	struct rr_conn_part parts[RR_PARTS]; /* shares of the pool */
+	struct rr_conn_part parts[RR_ZONES]; /* shares of the pool */
 	struct rr_own_zone *const *own; /* its own memory instead of the pool's, by enum rr_zone; or NULL */
 	bool adopted, heard, dead, drained;
 	unsigned reqs;                /* not in the free list */
