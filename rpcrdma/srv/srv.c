@@ -249,6 +249,8 @@ static void on_timer(struct rpcrdma_timer *t)
 	}
 	if (c->ops->tick)
 		c->ops->tick(c);
+	rr_req_trim(c, MAX(c->reqs_most, RR_MSGS_FIRST));
+	c->reqs_most = c->reqs;
 	/* work that becomes owed after this tick has less than a full period until the next: not a stall then */
 	c->progress_seen = c->ops->owed(c) ? c->progress : c->progress - 1;
 	rpcrdma_timer_set(c->engine, &c->timer, c->svc->attr.stall_ms * NS_PER_MS);

@@ -68,7 +68,7 @@ static void conn_free(struct rpcrdma_conn *base)
 	base->engine->qps--;
 	end_ep(c, base->engine);
 	end_mode(c);
-	rr_srv_trim_reqs(c, 0);
+	rr_req_trim(base, 0);
 	rr_srv_trim_rws(c, 0);
 	free(c);
 }
@@ -138,6 +138,12 @@ static void tick(struct rpcrdma_conn *base)
 		probe(c);
 }
 
+static void conn_free_req(struct rpcrdma_conn *c, struct rr_req *r)
+{
+	(void)c;
+	free(rr_rreq_of(r));
+}
+
 static int conn_whole(struct rr_req *r)
 {
 	(void)r; /* srv_long.c has pulled it */
@@ -153,6 +159,7 @@ const struct rr_conn_ops rr_rconn_ops = {
 	.whole = conn_whole,
 	.pull = rr_srv_pull,
 	.place = rr_srv_place,
+	.free_req = conn_free_req,
 	.reply = rr_srv_reply,
 	.free = conn_free,
 };

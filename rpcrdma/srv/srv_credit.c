@@ -106,15 +106,6 @@ static void make_way(struct rr_rconn *c)
 		c->credits = MAX(c->credits / 2, least(c));
 }
 
-/* Frees requests and transfers that were unused since the last tick. */
-static void trim(struct rr_rconn *c)
-{
-	rr_srv_trim_reqs(c, MAX(c->reqs_most, RR_MSGS_FIRST));
-	rr_srv_trim_rws(c, MAX(c->rws_most, RR_MSGS_FIRST));
-	c->reqs_most = c->base.reqs;
-	c->rws_most = c->rws_used;
-}
-
 void rr_srv_credit_tick(struct rpcrdma_conn *base)
 {
 	struct rr_rconn *c = rr_rconn_of(base);
@@ -123,7 +114,8 @@ void rr_srv_credit_tick(struct rpcrdma_conn *base)
 		c->credits = c->calls ? MAX(c->credits / 2, least(c)) : least(c);
 	c->used = c->overlap = false;
 	c->calls = 0;
-	trim(c);
+	rr_srv_trim_rws(c, MAX(c->rws_most, RR_MSGS_FIRST));
+	c->rws_most = c->rws_used;
 }
 
 uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_ctx *rc, bool counted)
@@ -156,7 +148,7 @@ static void free_calls(struct rr_rconn *c, unsigned recvs)
 {
 	unsigned n = MAX(recvs, RR_MSGS_FIRST);
 
-	rr_srv_trim_reqs(c, n);
+	rr_req_trim(&c->base, n);
 	rr_srv_trim_rws(c, n * RR_CALL_RWS);
 }
 

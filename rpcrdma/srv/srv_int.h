@@ -92,10 +92,16 @@ struct rpcrdma_conn {
 	struct rr_conn_part parts[RR_ZONES]; /* shares of the pool */
 	struct rr_own_zone *const *own; /* its own memory instead of the pool's, by enum rr_zone; or NULL */
 	bool adopted, heard, dead, drained;
-	unsigned reqs;                /* not in the free list */
+	unsigned reqs;                /* not in the free list; holders that rr_conn_unhold() drops */
+	unsigned nreqs;               /* requests allocated, in use or not */
+	unsigned reqs_most;           /* maximum of reqs since the last tick */
 	unsigned bad;                 /* malformed messages so far */
 	struct list free_reqs;
 };
+
+/* Calls of a connection whose memory is not charged to its client, and is kept. Over a fabric: receives (and credits) of a
+ * new connection; the number grows with use. */
+#define RR_MSGS_FIRST 8u
 
 /* This many malformed messages from a peer end its connection (protocol.md 7.3). */
 #define RR_BAD_MAX 64u
@@ -120,7 +126,7 @@ struct rr_results {
 
 struct rr_req {
 	struct rpcrdma_req pub;
-	struct list link;          /* conn->free_reqs, or a queue of the transport */
+	struct list link;          /* conn->free_reqs; TCP: conn->sendq */
 	struct rr_stream args;     /* over the message */
 	size_t args_at;            /* the arguments begin there */
 	uint32_t chunk_at, chunk_bytes; /* payload that came in a Read chunk, and belongs there; 0 bytes: none */
@@ -145,7 +151,7 @@ struct rr_conn_ops {
 	void (*close)(struct rpcrdma_conn *c);
 	/* true while the connection waits for progress that only the peer can make */
 	bool (*owed)(const struct rpcrdma_conn *c);
-	/* called every stall_ms; may be NULL */
+	/* called every stall_ms, before unused requests are freed; may be NULL */
 	void (*tick)(struct rpcrdma_conn *c);
 	/* Return: 0: the whole message is in memory, except payload in a Read chunk; -EAGAIN: it will be delivered
 	 * again with it; -EBADMSG: that is impossible */
@@ -153,6 +159,7 @@ struct rr_conn_ops {
 	int (*pull)(struct rr_req *r, struct rpcrdma_xfer *p);
 	/* the piece lies within pub.room */
 	int (*place)(struct rr_req *r, struct rpcrdma_xfer *p);
+	void (*free_req)(struct rpcrdma_conn *c, struct rr_req *r); /* of the free list; nreqs still counts it */
 	/* r->done is set; calls rr_req_finish() when no memory of the service is in use, not from inside */
 	void (*reply)(struct rr_req *r, const struct rr_reply *a);
 	void (*free)(struct rpcrdma_conn *c); /* frees the transport's parts and the connection */
@@ -223,6 +230,8 @@ must_check int rr_req_add_placed(struct rr_req *r, struct rpcrdma_xfer *p);
 void rr_req_finish(struct rr_req *r);
 /** rr_req_back - returns @r to the free list */
 void rr_req_back(struct rr_req *r);
+/** rr_req_trim - frees unused requests until @keep remain in all */
+void rr_req_trim(struct rpcrdma_conn *c, unsigned keep);
 
 /* SYSTEM_ERR */
 extern const struct rr_reply rr_reply_system_err;

@@ -14,8 +14,6 @@
 #include "srv_int.h"
 
 #define RR_RW_WRS 4u
-/* Receives (and credits) of a new connection; the number grows with use. */
-#define RR_MSGS_FIRST 8u
 
 /* Payload of RDMA Writes with work requests that are built when they are posted. */
 struct rr_rw_range {
@@ -55,9 +53,8 @@ struct rr_rconn {
 	unsigned rd_depth, reads_out; /* RDMA Reads: negotiated limit, in flight */
 	struct list pullers;          /* rr_rreq with Reads that wait for a free slot */
 	struct list free_rws;
-	unsigned nrws, nreqs;         /* transfers and requests allocated */
+	unsigned nrws;                /* transfers allocated */
 	unsigned rws_used, rws_most;  /* transfers in use: now, maximum since the last tick */
-	unsigned reqs_most;           /* maximum of requests in use since the last tick */
 	struct {
 		struct rr_post post;
 		struct rr_wr wr;
@@ -152,9 +149,6 @@ void rr_srv_deliver(struct rr_rreq *rr, uint8_t *msg, size_t len);
 
 /** rr_srv_forget - recycles a request that the service never received, and reposts its receive */
 void rr_srv_forget(struct rr_rreq *rr);
-
-/** rr_srv_trim_reqs - frees unused requests until @keep remain in all */
-void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep);
 
 /* srv_long.c */
 /** rr_srv_call_bytes - returns the size of the buffer that a call needs beyond its message of @msg_len bytes; 0: none */

@@ -38,10 +38,8 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 
 	if (!rr)
 		return NULL;
-	c->nreqs += !n;
-	list_init(&rr->base.link);
+	c->base.nreqs += !n;
 	rr_req_init(&rr->base, &c->base);
-	c->reqs_most = MAX(c->reqs_most, c->base.reqs);
 	rr->rc = rc;
 	rr->pulls = NULL;
 	rr->pulls_tail = &rr->pulls;
@@ -55,16 +53,6 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 	rr->ntokens = 0;
 	rr->out.begun = false;
 	return rr;
-}
-
-void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep)
-{
-	struct list *n;
-
-	while (c->nreqs > keep && (n = list_pop(&c->base.free_reqs)) != NULL) {
-		free(rr_rreq_of(list_entry(n, struct rr_req, link)));
-		c->nreqs--;
-	}
 }
 
 /* If the call's own pull just ended, ops_out still counts it. */

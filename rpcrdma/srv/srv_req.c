@@ -23,6 +23,8 @@ const struct rr_reply rr_reply_system_err = { .kind = RR_CONTENT_ERROR, .head = 
 void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c)
 {
 	c->reqs++;
+	c->reqs_most = MAX(c->reqs_most, c->reqs);
+	list_init(&r->link);
 	r->pub = (struct rpcrdma_req){ .conn = c, .engine = c->engine, .peer = &c->peer };
 	r->pub.buf_max = rr_conn_buf_max(c, RR_ZONE_DATA);
 	r->ended = r->again = false;
@@ -119,6 +121,16 @@ void rr_req_back(struct rr_req *r)
 
 	list_add_head(&c->free_reqs, &r->link);
 	rr_conn_unhold(c);
+}
+
+void rr_req_trim(struct rpcrdma_conn *c, unsigned keep)
+{
+	struct list *n;
+
+	while (c->nreqs > keep && (n = list_pop(&c->free_reqs)) != NULL) {
+		c->ops->free_req(c, list_entry(n, struct rr_req, link));
+		c->nreqs--;
+	}
 }
 
 /* Encodes results that are encoded already, except their payload. Return: false: too little space */

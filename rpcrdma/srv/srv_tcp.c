@@ -58,8 +58,8 @@ void rr_tconn_die(struct rr_tconn *c)
 		rpcrdma_engine_unwatch(c->base.engine, &c->watch);
 	close(c->watch.fd);
 	c->watch.fd = -1;
-	while ((t = list_first_entry(&c->sendq, struct rr_treq, send_link)) != NULL) {
-		list_del(&t->send_link);
+	while ((t = list_first_entry(&c->sendq, struct rr_treq, base.link)) != NULL) {
+		list_del(&t->base.link);
 		rr_treq_end(t);
 	}
 	/* ends the pulls of the request being read, and reports drained; deferred, not from inside */
@@ -111,8 +111,7 @@ static void conn_free(struct rpcrdma_conn *base)
 	struct rr_tconn *c = rr_tconn_of(base);
 
 	rr_engine_undefer(base->engine, &c->pump_msg);
-	list_for_each_safe(n, &base->free_reqs)
-		rr_treq_free(c, rr_treq_of(list_entry(n, struct rr_req, link)));
+	rr_req_trim(base, 0);
 	free(c);
 }
 
@@ -121,10 +120,10 @@ static const struct rr_conn_ops tcp_ops = {
 	.adopted = conn_adopted,
 	.close = conn_close,
 	.owed = conn_owed,
-	.tick = rr_tconn_tick,
 	.whole = rr_tcp_whole,
 	.pull = rr_tcp_pull,
 	.place = rr_req_add_placed, /* on a stream the status precedes the data */
+	.free_req = rr_tcp_free_req,
 	.reply = rr_tcp_reply,
 	.free = conn_free,
 };

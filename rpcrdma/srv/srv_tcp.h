@@ -15,7 +15,6 @@
 #define RR_TCP_WHOLE 8192u      /* records up to this size are read completely before the service gets them */
 #define RR_TCP_HEAD 1024u       /* bytes read of a longer one; the payload stays in the socket */
 #define RR_TCP_REPLY 8192u      /* replies up to this size are built in memory of the request */
-#define RR_TCP_REQS_FREE 8u     /* requests of a connection that are not charged to its client */
 
 enum rr_treq_in {
 	RR_TREQ_READING, /* reading into msg until msg_want bytes are there */
@@ -49,7 +48,6 @@ struct rr_treq {
 	size_t head_want;      /* size requested for it; 0: none */
 	struct iovec *iov;
 	unsigned iov_cap, iovcnt, iov_at;
-	struct list send_link; /* conn->sendq */
 	struct rpcrdma_msg end_msg;
 };
 
@@ -63,13 +61,10 @@ struct rr_tconn {
 	size_t stage_at, stage_len;
 	struct rr_treq *in;    /* the record being read or pulled from */
 	uint64_t calls;        /* handed to the service */
-	unsigned nreqs;        /* requests allocated, in use or not */
-	unsigned most;         /* maximum in use since the last tick */
 	bool short_of;         /* no request left: reads nothing until one is released */
-	struct list sendq;
+	struct list sendq;     /* rr_req.link: requests whose reply is being sent */
 	struct rpcrdma_msg pump_msg;
 	bool pump_out;         /* pump_msg is deferred */
-	bool eof;
 };
 
 static inline struct rr_tconn *rr_tconn_of(const struct rpcrdma_conn *c)
@@ -101,11 +96,8 @@ bool rr_tconn_wants_input(const struct rr_tconn *c);
 /** rr_treq_cancel_pulls - ends all pulls of @t with @err; no bytes are received into their memory any more */
 void rr_treq_cancel_pulls(struct rr_treq *t, int err);
 
-/** rr_treq_free - frees the request's memory and uncharges the client for it */
-void rr_treq_free(struct rr_tconn *c, struct rr_treq *t);
-
-/** rr_tconn_tick - frees requests that were unused since the last tick */
-void rr_tconn_tick(struct rpcrdma_conn *base);
+/** rr_tcp_free_req - rr_conn_ops.free_req: frees the request's memory and uncharges the client for it */
+void rr_tcp_free_req(struct rpcrdma_conn *base, struct rr_req *r);
 
 /** rr_treq_release - recycles a request that is no longer in use */
 void rr_treq_release(struct rr_treq *t);

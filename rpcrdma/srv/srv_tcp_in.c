@@ -19,7 +19,7 @@
  *             Further data stays in the socket buffer.
  * Memory:     Small message buffers belong to requests and are kept with them. A long record that the service
  *             needs as a whole goes into a pool buffer (RR_ZONE_CALLS), for which it waits. Requests
- *             beyond the first RR_TCP_REQS_FREE are charged to the client; while the client is at its
+ *             beyond the first RR_MSGS_FIRST are charged to the client; while the client is at its
  *             limit nothing more is read.
  * Threads:    The connection's engine.
  * Errors:     A length over the limit, an empty record, an empty fragment before the last, or an invalid RPC
@@ -110,7 +110,7 @@ static size_t request_bytes(const struct rr_tconn *c)
 
 static bool is_charged(const struct rr_tconn *c, unsigned nth)
 {
-	return nth > RR_TCP_REQS_FREE && c->base.client;
+	return nth > RR_MSGS_FIRST && c->base.client;
 }
 
 /* True if receives use the same memory (pool.c): then requests reduce what is left for receives. */
@@ -138,11 +138,13 @@ static void uncharge_request(struct rr_tconn *c)
 		rr_client_uncharge(c->base.client, RR_SHARE_RECVS, request_bytes(c));
 }
 
-void rr_treq_free(struct rr_tconn *c, struct rr_treq *t)
+void rr_tcp_free_req(struct rpcrdma_conn *base, struct rr_req *r)
 {
-	if (is_charged(c, c->nreqs))
+	struct rr_tconn *c = rr_tconn_of(base);
+	struct rr_treq *t = rr_treq_of(r);
+
+	if (is_charged(c, base->nreqs))
 		uncharge_request(c);
-	c->nreqs--;
 	free(t->msg);
 	free(t->out);
 	free(t->iov);
@@ -156,42 +158,28 @@ static bool have_request(struct rr_tconn *c)
 
 	if (!list_is_empty(&c->base.free_reqs))
 		return true;
-	if (is_charged(c, c->nreqs + 1) && charge_request(c)) {
+	if (is_charged(c, c->base.nreqs + 1) && charge_request(c)) {
 		c->short_of = true;
 		rr_count(c->base.engine, buf_waits, 1);
 		return false;
 	}
 	t = calloc(1, sizeof(*t));
 	if (!t) {
-		if (is_charged(c, c->nreqs + 1))
+		if (is_charged(c, c->base.nreqs + 1))
 			uncharge_request(c);
 		rr_tconn_die(c);
 		return false;
 	}
-	c->nreqs++;
-	list_init(&t->base.link);
+	c->base.nreqs++;
 	list_add_head(&c->base.free_reqs, &t->base.link);
 	return true;
-}
-
-void rr_tconn_tick(struct rpcrdma_conn *base)
-{
-	struct rr_tconn *c = rr_tconn_of(base);
-	struct list *n;
-
-	while (c->nreqs > MAX(c->most, RR_TCP_REQS_FREE) && (n = list_pop(&base->free_reqs)) != NULL)
-		rr_treq_free(c, rr_treq_of(list_entry(n, struct rr_req, link)));
-	c->most = base->reqs;
 }
 
 static struct rr_treq *take_request(struct rr_tconn *c)
 {
 	struct rr_treq *t = rr_treq_of(list_entry(list_pop(&c->base.free_reqs), struct rr_req, link));
 
-	list_init(&t->base.link);
-	list_init(&t->send_link);
 	rr_req_init(&t->base, &c->base);
-	c->most = MAX(c->most, c->base.reqs);
 	t->in = RR_TREQ_READING;
 	t->skipping = t->waits = t->all = false;
 	t->msg_len = t->msg_want = 0;

@@ -254,7 +254,7 @@ void rr_tcp_flush(struct rr_tconn *c)
 {
 	struct rr_treq *t;
 
-	while ((t = list_first_entry(&c->sendq, struct rr_treq, send_link)) != NULL) {
+	while ((t = list_first_entry(&c->sendq, struct rr_treq, base.link)) != NULL) {
 		int rc = send_some(c, t);
 
 		if (rc < 0) {
@@ -263,7 +263,7 @@ void rr_tcp_flush(struct rr_tconn *c)
 		}
 		if (!rc)
 			break;
-		list_del(&t->send_link);
+		list_del(&t->base.link);
 		rr_treq_end(t);
 	}
 	rr_tconn_interest(c);
@@ -305,7 +305,7 @@ void rr_tcp_reply(struct rr_req *r, const struct rr_reply *a)
 		rr_treq_end(t);
 		return;
 	}
-	list_add_tail(&c->sendq, &t->send_link);
+	list_add_tail(&c->sendq, &t->base.link);
 	if (idle)
 		rr_tcp_flush(c);
 }

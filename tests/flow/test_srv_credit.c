@@ -182,7 +182,7 @@ static void tick(void)
 	list_for_each(n, &svc.engine->conns) {
 		struct rpcrdma_conn *c = list_entry(n, struct rpcrdma_conn, link);
 
-		c->ops->tick(c);
+		c->timer.fn(&c->timer);
 	}
 }
 

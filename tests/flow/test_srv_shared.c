@@ -632,7 +632,7 @@ static void promises_are_taken_back(void **state)
 		(void)one_call(&peers[0], 1);
 	assert_in_range(ep->nrecvs, 1, 8);
 	assert_int_equal(rr_client_used(ep->client, RR_SHARE_RECVS), ep->nrecvs * MSG);
-	assert_true(rr_rconn_of(last_conn())->nreqs <= 8);
+	assert_true(last_conn()->nreqs <= 8);
 	close_peers(1);
 	connect_peer(&wide);
 }
