@@ -36,7 +36,7 @@ struct pending {
 	const struct rr_chunk *chunk;
 	uint32_t to, len;
 	uint8_t *mem;
-	struct rr_mr *mr;
+	const struct rpcrdma_buf *buf; /* contains it */
 };
 
 static const uint8_t pad_bytes[4];
@@ -80,14 +80,14 @@ static bool find_source(const struct rr_rreq *rr, unsigned i, struct source *ret
 	return true;
 }
 
-/* Can a source be written without a copy? */
-static bool is_direct(struct rr_rreq *rr, const struct source *src, struct rr_mr **ret)
+/* Can a source be written without a copy? Then *ret contains it. */
+static bool is_direct(struct rr_rreq *rr, const struct source *src, const struct rpcrdma_buf **ret)
 {
 	struct rpcrdma_xfer x = { .mem = (void *)(uintptr_t)src->mem, .len = (uint32_t)src->len };
 
 	if (!src->mem || src->len < DIRECT_MIN || rr_req_use_mem(&rr->base, &x, false))
 		return false;
-	*ret = rr_buf_mr(x.buf, rr_rreq_conn(rr)->ep->dev);
+	*ret = x.buf;
 	return true;
 }
 
@@ -95,11 +95,11 @@ static bool is_direct(struct rr_rreq *rr, const struct source *src, struct rr_mr
 static size_t copy_bytes(struct rr_rreq *rr)
 {
 	size_t max = MIN(COPY_MAX, rr_conn_buf_max(rr->base.pub.conn, RR_ZONE_REPLIES)), sum = 0;
+	const struct rpcrdma_buf *buf;
 	struct source src;
-	struct rr_mr *mr;
 
 	for (unsigned i = rr->out.source; sum < max && find_source(rr, i, &src); i++)
-		if (!is_direct(rr, &src, &mr))
+		if (!is_direct(rr, &src, &buf))
 			sum += src.len;
 	if (!rr->out.message && rr->out.both) /* the message comes after the payload */
 		sum += rr_reply_rpc_bytes(&rr->base) + rr->base.results.bytes;
@@ -111,21 +111,21 @@ static int flush(struct rr_rreq *rr, struct pending *p, struct rpcrdma_xfer *pie
 	uint32_t len = p->len;
 
 	p->len = 0;
-	return len ? rr_srv_write(rr, p->chunk, p->to, p->mem, len, p->mr, piece) : 0;
+	return len ? rr_srv_write(rr, p->chunk, p->to, p->mem, len, p->buf, piece) : 0;
 }
 
-/* Adds @len bytes at @mem to the Writes. */
-static int add(struct rr_rreq *rr, struct pending *p, uint8_t *mem, size_t len, struct rr_mr *mr)
+/* Adds @len bytes at @mem, in @buf, to the Writes. */
+static int add(struct rr_rreq *rr, struct pending *p, uint8_t *mem, size_t len, const struct rpcrdma_buf *buf)
 {
 	const struct rr_chunk *chunk = chunk_of(rr);
 	int rc = 0;
 
-	if (p->len && p->chunk == chunk && p->mr == mr && p->mem + p->len == mem) {
+	if (p->len && p->chunk == chunk && p->buf == buf && p->mem + p->len == mem) {
 		p->len += (uint32_t)len;
 	} else {
 		rr->out.writes += p->len > 0;
 		rc = flush(rr, p, NULL);
-		*p = (struct pending){ .chunk = chunk, .to = rr->out.to, .len = (uint32_t)len, .mem = mem, .mr = mr };
+		*p = (struct pending){ .chunk = chunk, .to = rr->out.to, .len = (uint32_t)len, .mem = mem, .buf = buf };
 	}
 	rr->out.at += len;
 	rr->out.to += (uint32_t)len;
@@ -156,7 +156,7 @@ static int copy(struct rr_rreq *rr, struct pending *p, const struct source *src)
 		rr_count(rr->base.pub.engine, bytes_copied, len);
 	}
 	rr->out.filled += len;
-	return add(rr, p, to, len, rr_buf_mr(rr->reply_buf, rr_rreq_conn(rr)->ep->dev));
+	return add(rr, p, to, len, rr->reply_buf);
 }
 
 static void on_step(struct rpcrdma_xfer *x, int err)
@@ -197,8 +197,8 @@ void rr_srv_parts_begin(struct rr_rreq *rr, bool placed, bool message)
 int rr_srv_parts_write(struct rr_rreq *rr)
 {
 	struct pending p = { .len = 0 };
+	const struct rpcrdma_buf *buf;
 	struct source src;
-	struct rr_mr *mr;
 	bool more;
 	int rc = 0;
 
@@ -207,8 +207,8 @@ int rr_srv_parts_write(struct rr_rreq *rr)
 	while ((more = next_source(rr, &src)) && !rc && rr->out.step < STEP_BYTES && rr->out.writes < STEP_WRITES) {
 		size_t left = src.len - rr->out.at;
 
-		if (is_direct(rr, &src, &mr))
-			rc = add(rr, &p, (uint8_t *)(uintptr_t)src.mem + rr->out.at, MIN(left, STEP_BYTES - rr->out.step), mr);
+		if (is_direct(rr, &src, &buf))
+			rc = add(rr, &p, (uint8_t *)(uintptr_t)src.mem + rr->out.at, MIN(left, STEP_BYTES - rr->out.step), buf);
 		else
 			rc = copy(rr, &p, &src);
 	}

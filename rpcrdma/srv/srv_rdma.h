@@ -205,9 +205,10 @@ must_check int rr_srv_read(struct rr_rreq *rr, struct rpcrdma_xfer *piece);
 
 /** rr_srv_write - posts RDMA Writes of @len bytes at @mem to bytes [off, off+len) of @chunk; never waits
  * @chunk: of rr->hdr, which is read until the Writes are posted
+ * @buf: contains @mem
  * @piece: its done runs at the end. If NULL, the Writes may be held back until the reply or the next Write */
 must_check int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
-			    uint32_t len, struct rr_mr *mr, struct rpcrdma_xfer *piece);
+			    uint32_t len, const struct rpcrdma_buf *buf, struct rpcrdma_xfer *piece);
 
 /** rr_srv_post_held - posts the Writes that were held back, without a reply */
 void rr_srv_post_held(struct rr_rreq *rr);

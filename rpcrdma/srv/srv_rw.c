@@ -279,10 +279,11 @@ static void plan_writes(struct rr_rw *rw, const struct rr_rw_range *range, const
 }
 
 int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
-		 uint32_t len, struct rr_mr *mr, struct rpcrdma_xfer *piece)
+		 uint32_t len, const struct rpcrdma_buf *buf, struct rpcrdma_xfer *piece)
 {
-	const struct rr_rw_range range = { .chunk = chunk, .off = off, .len = len, .mem = mem, .mr = mr };
 	struct rr_rconn *c = rr_rreq_conn(rr);
+	const struct rr_rw_range range = { .chunk = chunk, .off = off, .len = len, .mem = mem,
+					   .mr = rr_buf_mr(buf, c->ep->dev) };
 	struct rr_span spans[RR_CHUNK_SEGS_MAX];
 	struct list chain, *n;
 	struct rr_rw *rw;
@@ -457,11 +458,10 @@ int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, stru
 int rr_srv_place(struct rr_req *r, struct rpcrdma_xfer *p)
 {
 	struct rr_rreq *rr = rr_rreq_of(r);
-	struct rr_rconn *c = rr_rreq_conn(rr);
 
 	if (rr_srv_has_write_chunk(rr))
 		return rr_srv_write(rr, &rr->hdr.writes[0], p->off,
 				    (uint8_t *)p->buf->addr + p->buf_off, p->len,
-				    rr_buf_mr(p->buf, c->ep->dev), p->done ? p : NULL);
+				    p->buf, p->done ? p : NULL);
 	return rr_req_add_placed(r, p);
 }

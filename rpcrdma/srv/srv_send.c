@@ -266,20 +266,15 @@ static int get_reply_buf(struct rr_rreq *rr, size_t bytes)
 /* Copies payload that is in no pool buffer into one and writes it to the Write chunk. */
 static int write_from_iov(struct rr_rreq *rr, const struct rpcrdma_payload *payload)
 {
-	struct rr_rconn *c = rr_rreq_conn(rr);
-	struct rpcrdma_buf *buf = rr->reply_buf;
+	const struct rpcrdma_buf *buf = rr->reply_buf;
 
 	rr_srv_gather(rr, payload, buf->addr);
-	return rr_srv_write(rr, &rr->hdr.writes[0], 0, buf->addr, payload->length,
-			    rr_buf_mr(buf, c->ep->dev), NULL);
+	return rr_srv_write(rr, &rr->hdr.writes[0], 0, buf->addr, payload->length, buf, NULL);
 }
 
 int rr_srv_write_reply(struct rr_rreq *rr, void *msg, size_t len)
 {
-	struct rr_rconn *c = rr_rreq_conn(rr);
-
-	return rr_srv_write(rr, &rr->hdr.reply, 0, msg, (uint32_t)len,
-			    rr_buf_mr(rr->reply_buf, c->ep->dev), NULL);
+	return rr_srv_write(rr, &rr->hdr.reply, 0, msg, (uint32_t)len, rr->reply_buf, NULL);
 }
 
 /* Fills the reply's header as far as the call determines it: all chunks are returned. */
