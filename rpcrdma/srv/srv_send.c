@@ -212,16 +212,9 @@ void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid,
 
 size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr)
 {
-	size_t n = RR_HDR_MIN;
-
-	for (unsigned i = 0; i < rr->hdr.nwrites; i++)
-		n += RR_CHUNK_HEAD_BYTES + rr->hdr.writes[i].nsegs * RR_SEGMENT_BYTES;
-	if (rr->hdr.has_reply)
-		n += RR_CHUNK_HEAD_BYTES - 4 + rr->hdr.reply.nsegs * RR_SEGMENT_BYTES;
-	return n;
+	return rr_hdr_bytes(&rr->hdr) - rr->hdr.nreads * (size_t)RR_READ_SEG_BYTES;
 }
 
-/** rr_srv_gather - copies all bytes of a payload to @to */
 void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to)
 {
 	uint32_t left = payload->length;
@@ -292,32 +285,35 @@ static void init_header(struct rr_rreq *rr, uint32_t proc, uint32_t written, siz
 		rr_chunk_return(&in->reply, reply_written, &out->reply);
 }
 
+/* Sends a header and the @inline_len bytes behind it. */
+static void send_with(struct rr_rreq *rr, const struct rr_hdr *out, size_t inline_len)
+{
+	size_t len = 0;
+	int rc = rr_hdr_encode(out, rr->send_buf->addr, rr_rreq_conn(rr)->send_inline, &len);
+
+	/* the plan includes it */
+	assert(!rc && len == rr_srv_reply_hdr_bytes(rr) + out->nreads * RR_READ_SEG_BYTES);
+	send_message(rr, len + inline_len, false);
+}
+
 static void send_header(struct rr_rreq *rr, bool nomsg, uint32_t written, size_t reply_written,
 			size_t inline_len)
 {
 	struct rr_hdr out;
-	size_t len = 0;
-	int rc;
 
 	init_header(rr, nomsg ? RR_NOMSG : RR_MSG, written, reply_written, &out);
-	rc = rr_hdr_encode(&out, rr->send_buf->addr, rr_rreq_conn(rr)->send_inline, &len);
-	assert(!rc && len == rr_srv_reply_hdr_bytes(rr)); /* the plan includes it */
-	send_message(rr, len + inline_len, false);
+	send_with(rr, &out, inline_len);
 }
 
 void rr_srv_send_offer(struct rr_rreq *rr, const struct rr_read_seg *reads, unsigned n, size_t head,
 		       size_t replied)
 {
 	struct rr_hdr out;
-	size_t len = 0;
-	int rc;
 
 	init_header(rr, replied ? RR_NOMSG : RR_MSG, 0, replied, &out);
 	out.nreads = n;
 	memcpy(out.reads, reads, n * sizeof(*reads));
-	rc = rr_hdr_encode(&out, rr->send_buf->addr, rr_rreq_conn(rr)->send_inline, &len);
-	assert(!rc && len == rr_srv_reply_hdr_bytes(rr) + n * RR_READ_SEG_BYTES);
-	send_message(rr, len + head, false);
+	send_with(rr, &out, head);
 }
 
 /* No memory for the reply. ERR_CHUNK would be final for the client, but the shortage is temporary. Closing the
@@ -338,12 +334,8 @@ static int try_parts(struct rr_rreq *rr, struct rr_plan_reply *plan)
 	size_t len = 0;
 	int rc;
 
-	plan->reply_chunk_bytes = plan->has_reply_chunk ? rr_chunk_bytes(&rr->hdr.reply) : 0;
 	plan->head_bytes = rr_reply_rpc_bytes(&rr->base) + x->bytes;
-	plan->has_payload = x->n > 0;
 	plan->payload_bytes = x->payload_bytes;
-	plan->has_write_chunk = rr_srv_has_write_chunk(rr);
-	plan->write_chunk_bytes = plan->has_write_chunk ? rr_chunk_bytes(&rr->hdr.writes[0]) : 0;
 	rr_plan_reply(plan);
 	if (plan->form == RR_REPLY_INLINE)
 		return 1;
@@ -379,7 +371,10 @@ static int try_reply(struct rr_rreq *rr)
 	struct rr_rconn *c = rr_rreq_conn(rr);
 	const struct rr_hdr *in = &rr->hdr;
 	struct rr_reply *a = &rr->reply;
-	struct rr_plan_reply plan = { .hdr_bytes = rr_srv_reply_hdr_bytes(rr), .send_max = c->send_inline };
+	struct rr_plan_reply plan = { .hdr_bytes = rr_srv_reply_hdr_bytes(rr),
+				      .has_write_chunk = rr_srv_has_write_chunk(rr),
+				      .reply_chunk_bytes = in->has_reply ? rr_chunk_bytes(&in->reply) : 0,
+				      .send_max = c->send_inline };
 	uint8_t *msg = (uint8_t *)rr->send_buf->addr + plan.hdr_bytes;
 	bool in_buf = false;
 	struct rr_stream s;
@@ -390,17 +385,15 @@ static int try_reply(struct rr_rreq *rr)
 		send_err_chunk(rr);
 		return 0;
 	}
+	plan.write_chunk_bytes = plan.has_write_chunk ? rr_chunk_bytes(&in->writes[0]) : 0;
 	if (a->kind == RR_CONTENT_RESULTS && !a->encode && !c->mode) {
-		plan.has_reply_chunk = in->has_reply && rr_chunk_bytes(&in->reply) > 0;
 		rc = try_parts(rr, &plan);
 		if (rc <= 0)
 			return rc;
 	}
-	if (in->has_reply)
-		plan.reply_chunk_bytes = MIN(rr_chunk_bytes(&in->reply), (uint64_t)reply_max(rr));
-	plan.has_reply_chunk = in->has_reply && plan.reply_chunk_bytes > 0;
+	plan.reply_chunk_bytes = MIN(plan.reply_chunk_bytes, (uint64_t)reply_max(rr));
 	rc = rr_reply_head(&rr->base, a, &s, msg, c->send_inline - plan.hdr_bytes, &len);
-	if (rc == -EMSGSIZE && plan.has_reply_chunk) {
+	if (rc == -EMSGSIZE && plan.reply_chunk_bytes) {
 		rc = get_reply_buf(rr, plan.reply_chunk_bytes);
 		if (rc)
 			goto out_short;
@@ -417,10 +410,7 @@ static int try_reply(struct rr_rreq *rr)
 		return 0;
 	}
 	plan.head_bytes = len;
-	plan.has_payload = s.has_payload;
-	plan.payload_bytes = s.has_payload ? s.payload.length : 0;
-	plan.has_write_chunk = rr_srv_has_write_chunk(rr);
-	plan.write_chunk_bytes = plan.has_write_chunk ? rr_chunk_bytes(&in->writes[0]) : 0;
+	plan.payload_bytes = s.payload.length;
 	rr_plan_reply(&plan);
 	if (c->mode) {
 		rc = c->mode->ops->reply(rr, &plan, &s, msg, len);

@@ -205,7 +205,7 @@ static int build(struct rr_treq *t, const struct rr_reply *a)
 	if (rc)
 		return rc;
 	head = head_of(t);
-	payload = s.has_payload ? s.payload.length : 0;
+	payload = s.payload.length;
 	pad = (uint32_t)round_up4(payload) - payload;
 	split = s.has_payload ? s.payload_pos : len;
 	put_be32(head, RR_TCP_LAST | (uint32_t)(len + payload + pad));

@@ -148,16 +148,16 @@ int rr_plan_call(struct rr_plan_call *p)
 
 static enum rr_reply_form choose_reply(const struct rr_plan_reply *p)
 {
-	bool placed = p->has_payload && p->payload_bytes && p->has_write_chunk;
+	bool placed = p->payload_bytes && p->has_write_chunk;
 	size_t rest = p->head_bytes;
 
 	if (placed && p->payload_bytes > p->write_chunk_bytes)
 		return RR_REPLY_TOO_LONG;
-	if (!placed && p->has_payload)
+	if (!placed)
 		rest = plus(rest, padded(p->payload_bytes));
 	if (plus(p->hdr_bytes, rest) <= p->send_max)
 		return placed ? RR_REPLY_WRITE_CHUNK : RR_REPLY_INLINE;
-	if (p->hdr_bytes <= p->send_max && p->has_reply_chunk && rest <= p->reply_chunk_bytes)
+	if (p->hdr_bytes <= p->send_max && rest <= p->reply_chunk_bytes)
 		return placed ? RR_REPLY_LONG_WRITE : RR_REPLY_LONG;
 	return RR_REPLY_TOO_LONG;
 }

@@ -68,12 +68,10 @@ struct rr_plan_reply {
 	/* in */
 	size_t hdr_bytes;        /* transport header with all offered chunks returned */
 	size_t head_bytes;       /* RPC reply without its payload and pad */
-	bool has_payload;
 	uint32_t payload_bytes;
 	bool has_write_chunk;    /* the call offered a non-empty one (nsegs > 0) for the payload */
 	uint64_t write_chunk_bytes;
-	bool has_reply_chunk;
-	uint64_t reply_chunk_bytes;
+	uint64_t reply_chunk_bytes; /* 0: the call offered none */
 	uint32_t send_max;       /* largest Send this way */
 	/* out */
 	enum rr_reply_form form;

@@ -46,7 +46,7 @@ struct rr_stream {
 
 	/* encode and decode: filled when the codec marked a payload */
 	bool has_payload;
-	struct rpcrdma_payload payload; /* copy of the marked payload */
+	struct rpcrdma_payload payload; /* copy of the marked payload; zero without one */
 	size_t payload_pos;             /* offset of its first byte */
 
 	/* decode, set before the filters run */

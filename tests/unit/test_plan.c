@@ -290,59 +290,58 @@ static const struct {
 	{ "exactly", { .hdr_bytes = 28, .head_bytes = 996, .send_max = 1024 } },
 	{ "a word over", { .hdr_bytes = 28, .head_bytes = 1000, .send_max = 1024,
 	  .form = RR_REPLY_TOO_LONG } }, /* 35 */
-	{ "READ inline", { .hdr_bytes = 28, .head_bytes = 128, .has_payload = true,
+	{ "READ inline", { .hdr_bytes = 28, .head_bytes = 128,
 	  .payload_bytes = 3072, .send_max = 4096 } },
-	{ "pad counts", { .hdr_bytes = 28, .head_bytes = 128, .has_payload = true,
+	{ "pad counts", { .hdr_bytes = 28, .head_bytes = 128,
 	  .payload_bytes = 865, .send_max = 1024 } },
-	{ "pad counts, over", { .hdr_bytes = 28, .head_bytes = 128, .has_payload = true,
+	{ "pad counts, over", { .hdr_bytes = 28, .head_bytes = 128,
 	  .payload_bytes = 869, .send_max = 1024, .form = RR_REPLY_TOO_LONG } },
 	/* 30: one byte goes to the chunk */
-	{ "one byte", { .hdr_bytes = 52, .head_bytes = 128, .has_payload = true,
+	{ "one byte", { .hdr_bytes = 52, .head_bytes = 128,
 	  .payload_bytes = 1, .has_write_chunk = true, .write_chunk_bytes = 4096,
 	  .send_max = 4096, .form = RR_REPLY_WRITE_CHUNK } },
 	{ "chunk exactly full, no room for a pad", { .hdr_bytes = 52, .head_bytes = 128,
-	  .has_payload = true, .payload_bytes = 5001, .has_write_chunk = true,
+	  .payload_bytes = 5001, .has_write_chunk = true,
 	  .write_chunk_bytes = 5001, .send_max = 4096, .form = RR_REPLY_WRITE_CHUNK } }, /* 27 */
-	{ "chunk too small", { .hdr_bytes = 52, .head_bytes = 128, .has_payload = true,
+	{ "chunk too small", { .hdr_bytes = 52, .head_bytes = 128,
 	  .payload_bytes = 8192, .has_write_chunk = true, .write_chunk_bytes = 4096,
 	  .send_max = 65536, .form = RR_REPLY_TOO_LONG } }, /* 32 */
 	{ "chunk too small, reply chunk large", { .hdr_bytes = 96, .head_bytes = 128,
-	  .has_payload = true, .payload_bytes = 8192, .has_write_chunk = true,
-	  .write_chunk_bytes = 8191, .has_reply_chunk = true, .reply_chunk_bytes = 65536,
+	  .payload_bytes = 8192, .has_write_chunk = true,
+	  .write_chunk_bytes = 8191, .reply_chunk_bytes = 65536,
 	  .send_max = 4096, .form = RR_REPLY_TOO_LONG } }, /* 32 */
 	{ "no payload", { .hdr_bytes = 52, .head_bytes = 28, .has_write_chunk = true,
 	  .write_chunk_bytes = 4096, .send_max = 4096 } }, /* 29 */
-	{ "payload of nothing", { .hdr_bytes = 52, .head_bytes = 128, .has_payload = true,
+	{ "payload of nothing", { .hdr_bytes = 52, .head_bytes = 128,
 	  .has_write_chunk = true, .write_chunk_bytes = 4096, .send_max = 4096 } }, /* 29 */
-	{ "empty chunk: inline", { .hdr_bytes = 36, .head_bytes = 128, .has_payload = true,
+	{ "empty chunk: inline", { .hdr_bytes = 36, .head_bytes = 128,
 	  .payload_bytes = 100, .send_max = 4096 } }, /* 31: the caller says no chunk */
 	{ "fits although there is a reply chunk", { .hdr_bytes = 80, .head_bytes = 300,
-	  .has_reply_chunk = true, .reply_chunk_bytes = 65536, .send_max = 4096 } }, /* 34 */
-	{ "long", { .hdr_bytes = 80, .head_bytes = 5000, .has_reply_chunk = true,
+	  .reply_chunk_bytes = 65536, .send_max = 4096 } }, /* 34 */
+	{ "long", { .hdr_bytes = 80, .head_bytes = 5000,
 	  .reply_chunk_bytes = 5000, .send_max = 4096, .form = RR_REPLY_LONG } }, /* 33 */
-	{ "over the reply chunk", { .hdr_bytes = 80, .head_bytes = 5004, .has_reply_chunk = true,
+	{ "over the reply chunk", { .hdr_bytes = 80, .head_bytes = 5004,
 	  .reply_chunk_bytes = 5000, .send_max = 4096, .form = RR_REPLY_TOO_LONG } }, /* 35 */
-	{ "READLINK", { .hdr_bytes = 80, .head_bytes = 120, .has_payload = true,
-	  .payload_bytes = 4001, .has_reply_chunk = true, .reply_chunk_bytes = 4220,
+	{ "READLINK", { .hdr_bytes = 80, .head_bytes = 120,
+	  .payload_bytes = 4001, .reply_chunk_bytes = 4220,
 	  .send_max = 4096, .form = RR_REPLY_LONG } }, /* 73 */
 	{ "payload fits the reply chunk, its pad does not", { .hdr_bytes = 80, .head_bytes = 120,
-	  .has_payload = true, .payload_bytes = 4001, .has_reply_chunk = true,
-	  .reply_chunk_bytes = 4121, .send_max = 4096, .form = RR_REPLY_TOO_LONG } },
+	  .payload_bytes = 4001, .reply_chunk_bytes = 4121, .send_max = 4096, .form = RR_REPLY_TOO_LONG } },
 	{ "both chunks, rest fits inline", { .hdr_bytes = 104, .head_bytes = 128,
-	  .has_payload = true, .payload_bytes = 4096, .has_write_chunk = true,
-	  .write_chunk_bytes = 4096, .has_reply_chunk = true, .reply_chunk_bytes = 256,
+	  .payload_bytes = 4096, .has_write_chunk = true,
+	  .write_chunk_bytes = 4096, .reply_chunk_bytes = 256,
 	  .send_max = 4096, .form = RR_REPLY_WRITE_CHUNK } }, /* 36 */
 	{ "both chunks, rest is long: only the rest counts", { .hdr_bytes = 104,
-	  .head_bytes = 5000, .has_payload = true, .payload_bytes = 4096, .has_write_chunk = true,
-	  .write_chunk_bytes = 4096, .has_reply_chunk = true, .reply_chunk_bytes = 5000,
+	  .head_bytes = 5000, .payload_bytes = 4096, .has_write_chunk = true,
+	  .write_chunk_bytes = 4096, .reply_chunk_bytes = 5000,
 	  .send_max = 4096, .form = RR_REPLY_LONG_WRITE } }, /* 36 */
 	{ "both chunks, rest too long", { .hdr_bytes = 104, .head_bytes = 5004,
-	  .has_payload = true, .payload_bytes = 4096, .has_write_chunk = true,
-	  .write_chunk_bytes = 4096, .has_reply_chunk = true, .reply_chunk_bytes = 5000,
+	  .payload_bytes = 4096, .has_write_chunk = true,
+	  .write_chunk_bytes = 4096, .reply_chunk_bytes = 5000,
 	  .send_max = 4096, .form = RR_REPLY_TOO_LONG } },
-	{ "not even the header", { .hdr_bytes = 1060, .head_bytes = 128, .has_reply_chunk = true,
+	{ "not even the header", { .hdr_bytes = 1060, .head_bytes = 128,
 	  .reply_chunk_bytes = 5000, .send_max = 1024, .form = RR_REPLY_TOO_LONG } },
-	{ "absurd", { .hdr_bytes = 28, .head_bytes = SIZE_MAX, .has_payload = true,
+	{ "absurd", { .hdr_bytes = 28, .head_bytes = SIZE_MAX,
 	  .payload_bytes = UINT32_MAX, .send_max = 4096, .form = RR_REPLY_TOO_LONG } },
 };
 /* clang-format on */
@@ -372,13 +371,11 @@ static void test_reply_edges(void **state)
 			for (unsigned shape = 0; shape < 4; shape++) {
 				struct rr_plan_reply p = {
 					.head_bytes = 128,
-					.has_payload = true,
 					.payload_bytes = size - 128,
 					.send_max = thresholds[t],
 					.has_write_chunk = shape & 1,
-					.has_reply_chunk = shape & 2,
 					.write_chunk_bytes = size,
-					.reply_chunk_bytes = size + 3,
+					.reply_chunk_bytes = shape & 2 ? size + 3 : 0,
 				};
 				size_t inline_bytes;
 				bool fits;
@@ -386,7 +383,7 @@ static void test_reply_edges(void **state)
 				rr_hdr_init(&h, 1, 1, RR_MSG);
 				h.nwrites = p.has_write_chunk;
 				h.writes[0].nsegs = 2;
-				h.has_reply = p.has_reply_chunk;
+				h.has_reply = p.reply_chunk_bytes > 0;
 				h.reply.nsegs = 3;
 				p.hdr_bytes = rr_hdr_bytes(&h);
 				inline_bytes = 128 + padded(p.payload_bytes);
@@ -394,7 +391,7 @@ static void test_reply_edges(void **state)
 				rr_plan_reply(&p);
 				assert_int_equal(p.form, p.has_write_chunk   ? RR_REPLY_WRITE_CHUNK
 							 : fits		     ? RR_REPLY_INLINE
-							 : p.has_reply_chunk ? RR_REPLY_LONG
+							 : shape & 2         ? RR_REPLY_LONG
 									     : RR_REPLY_TOO_LONG);
 			}
 }
@@ -424,11 +421,9 @@ static void test_both_ends(void **state)
 				r = (struct rr_plan_reply){
 					.hdr_bytes = encoded_header(&c),
 					.head_bytes = head,
-					.has_payload = true,
 					.payload_bytes = result,
 					.has_write_chunk = c.write_chunk,
 					.write_chunk_bytes = result,
-					.has_reply_chunk = c.reply_chunk,
 					.reply_chunk_bytes = c.reply_chunk_bytes,
 					.send_max = c.recv_max,
 				};
