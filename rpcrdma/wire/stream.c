@@ -117,19 +117,7 @@ static int32_t *stream_inline(XDR *xdrs, u_int n)
 	return (int32_t *)(void *)take(s, n);
 }
 
-static void stream_destroy(XDR *xdrs)
-{
-	(void)xdrs; /* owns no memory */
-}
-
-static bool_t stream_control(XDR *xdrs, int request, void *info)
-{
-	(void)xdrs;
-	(void)request;
-	(void)info;
-	return FALSE; /* supports no requests */
-}
-
+/* Without x_destroy and x_control: XDR_DESTROY() and XDR_CONTROL() do nothing then. */
 static const struct xdr_ops stream_ops = {
 	.x_getlong = stream_getlong,
 	.x_putlong = stream_putlong,
@@ -138,8 +126,6 @@ static const struct xdr_ops stream_ops = {
 	.x_getpostn = stream_getpostn,
 	.x_setpostn = stream_setpostn,
 	.x_inline = stream_inline,
-	.x_destroy = stream_destroy,
-	.x_control = stream_control,
 };
 
 static void stream_init(struct rr_stream *s, enum xdr_op op, void *buf, size_t cap)
@@ -303,25 +289,26 @@ static bool iov_holds(const struct rpcrdma_payload *p, uint32_t length)
 
 /* Other streams: plain copies through their own ops. */
 
+static bool_t foreign_bytes(XDR *xdrs, char *bytes, u_int n)
+{
+	if (!n)
+		return TRUE;
+	return xdrs->x_op == XDR_ENCODE ? XDR_PUTBYTES(xdrs, bytes, n) : XDR_GETBYTES(xdrs, bytes, n);
+}
+
 static bool_t foreign_copy(XDR *xdrs, const struct rpcrdma_payload *p)
 {
 	uint32_t left = p->length;
 	char pad[4] = { 0 };
-	u_int npad = (u_int)(round_up4(left) - left);
 
 	for (int i = 0; left; i++) {
 		u_int n = (u_int)MIN(p->iov[i].iov_len, (size_t)left);
-		char *base = p->iov[i].iov_base;
 
-		if (n && !(xdrs->x_op == XDR_ENCODE ? XDR_PUTBYTES(xdrs, base, n)
-						    : XDR_GETBYTES(xdrs, base, n)))
+		if (!foreign_bytes(xdrs, p->iov[i].iov_base, n))
 			return FALSE;
 		left -= n;
 	}
-	if (!npad)
-		return TRUE;
-	return xdrs->x_op == XDR_ENCODE ? XDR_PUTBYTES(xdrs, pad, npad)
-					: XDR_GETBYTES(xdrs, pad, npad);
+	return foreign_bytes(xdrs, pad, (u_int)(round_up4(p->length) - p->length));
 }
 
 static bool_t foreign_payload(XDR *xdrs, struct rpcrdma_payload *p, uint32_t max)

@@ -197,19 +197,6 @@ static int32_t *probe_inline(XDR *xdrs, u_int n)
 	return p->words;
 }
 
-static void probe_destroy(XDR *xdrs)
-{
-	(void)xdrs;
-}
-
-static bool_t probe_control(XDR *xdrs, int request, void *info)
-{
-	(void)xdrs;
-	(void)request;
-	(void)info;
-	return FALSE;
-}
-
 static const struct xdr_ops probe_ops = {
 	.x_getlong = probe_getlong,
 	.x_putlong = probe_putlong,
@@ -218,8 +205,6 @@ static const struct xdr_ops probe_ops = {
 	.x_getpostn = probe_getpostn,
 	.x_setpostn = probe_setpostn,
 	.x_inline = probe_inline,
-	.x_destroy = probe_destroy,
-	.x_control = probe_control,
 };
 
 void *rt_bulk_preset(xdrproc_t filter, const void *results, uint32_t item, size_t *ret_bytes)

@@ -196,19 +196,6 @@ static int32_t *dec_inline(XDR *xdrs, u_int n)
 	return (int32_t *)(uintptr_t)s.at;
 }
 
-static void dec_destroy(XDR *xdrs)
-{
-	(void)xdrs; /* nothing is allocated */
-}
-
-static bool_t dec_control(XDR *xdrs, int request, void *info)
-{
-	(void)xdrs;
-	(void)request;
-	(void)info;
-	return FALSE;
-}
-
 static const struct xdr_ops dec_ops = {
 	.x_getlong = dec_getlong,
 	.x_putlong = dec_putlong,
@@ -217,8 +204,6 @@ static const struct xdr_ops dec_ops = {
 	.x_getpostn = dec_getpostn,
 	.x_setpostn = dec_setpostn,
 	.x_inline = dec_inline,
-	.x_destroy = dec_destroy,
-	.x_control = dec_control,
 };
 
 void rt_dec_init(struct rt_dec *d, const void *buf, size_t len)

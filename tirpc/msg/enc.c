@@ -152,19 +152,6 @@ static int32_t *enc_inline(XDR *xdrs, u_int n)
 	return at;
 }
 
-static void enc_destroy(XDR *xdrs)
-{
-	(void)xdrs; /* rt_enc_fini() */
-}
-
-static bool_t enc_control(XDR *xdrs, int request, void *info)
-{
-	(void)xdrs;
-	(void)request;
-	(void)info;
-	return FALSE;
-}
-
 static const struct xdr_ops enc_ops = {
 	.x_getlong = enc_getlong,
 	.x_putlong = enc_putlong,
@@ -173,8 +160,6 @@ static const struct xdr_ops enc_ops = {
 	.x_getpostn = enc_getpostn,
 	.x_setpostn = enc_setpostn,
 	.x_inline = enc_inline,
-	.x_destroy = enc_destroy,
-	.x_control = enc_control,
 };
 
 void rt_enc_init(struct rt_enc *e, void *buf, size_t cap, size_t max, int (*grow)(struct rt_enc *, size_t), void *ctx)
