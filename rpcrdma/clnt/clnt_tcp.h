@@ -13,9 +13,6 @@
 #include "clnt_int.h"
 #include "engine_int.h"
 
-#define RR_MARK_LAST 0x80000000u /* RFC 5531 section 11: last fragment of its record */
-#define RR_MARK_BYTES 4u
-
 /* A call on the stream. */
 struct rr_tclnt_out {
 	struct list link;     /* tcp->queue, tcp->sent or free_outs */

@@ -244,12 +244,6 @@ static size_t insert_payload(struct rr_rreq *rr, const struct rr_stream *s, uint
 	return len + padded;
 }
 
-/* largest reply that uses a buffer */
-static size_t reply_max(const struct rr_rreq *rr)
-{
-	return rr_conn_buf_max(rr->base.pub.conn, RR_ZONE_REPLIES);
-}
-
 static int get_reply_buf(struct rr_rreq *rr, size_t bytes)
 {
 	return rr->reply_buf ? 0 : rr_conn_buf_get(rr->base.pub.conn, RR_ZONE_REPLIES, bytes,
@@ -391,7 +385,7 @@ static int try_reply(struct rr_rreq *rr)
 		if (rc <= 0)
 			return rc;
 	}
-	plan.reply_chunk_bytes = MIN(plan.reply_chunk_bytes, (uint64_t)reply_max(rr));
+	plan.reply_chunk_bytes = MIN(plan.reply_chunk_bytes, (uint64_t)rr_conn_buf_max(&c->base, RR_ZONE_REPLIES));
 	rc = rr_reply_head(&rr->base, a, &s, msg, c->send_inline - plan.hdr_bytes, &len);
 	if (rc == -EMSGSIZE && plan.reply_chunk_bytes) {
 		rc = get_reply_buf(rr, plan.reply_chunk_bytes);

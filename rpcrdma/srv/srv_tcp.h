@@ -10,7 +10,6 @@
 
 #include "srv_int.h"
 
-#define RR_TCP_LAST 0x80000000u /* last fragment of a record (RFC 5531 section 11) */
 #define RR_TCP_STAGE 4096u      /* bytes read ahead of the parser */
 #define RR_TCP_WHOLE 8192u      /* records up to this size are read completely before the service gets them */
 #define RR_TCP_HEAD 1024u       /* bytes read of a longer one; the payload stays in the socket */
@@ -55,7 +54,7 @@ struct rr_tconn {
 	struct rpcrdma_conn base;
 	struct rpcrdma_watch watch;
 	uint32_t events;       /* epoll events that are watched */
-	uint8_t mark[4];
+	uint8_t mark[RR_MARK_BYTES];
 	unsigned mark_len;
 	uint8_t stage[RR_TCP_STAGE];
 	size_t stage_at, stage_len;

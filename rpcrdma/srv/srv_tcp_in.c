@@ -290,9 +290,9 @@ static bool is_read(const struct rr_treq *t)
 /* Begins a fragment: computes how many bytes of the record to read before the service gets it. */
 static bool begin_fragment(struct rr_tconn *c, struct rr_treq *t, uint32_t mark)
 {
-	size_t len = mark & ~RR_TCP_LAST;
+	size_t len = mark & ~RR_MARK_LAST;
 
-	t->last_fragment = mark & RR_TCP_LAST;
+	t->last_fragment = mark & RR_MARK_LAST;
 	t->left = len;
 	t->total += len;
 	if ((!len && !t->last_fragment) || t->total > c->base.svc->attr.call_bytes_max || !t->total)

@@ -146,7 +146,7 @@ static int encode_head(struct rr_treq *t, const struct rr_reply *a, struct rr_st
 	int rc = want ? get_head(t, want) : 0;
 
 	while (!rc) {
-		rc = rr_reply_head(&t->base, a, s, head_of(t) + 4, head_cap(t) - 4, ret_len);
+		rc = rr_reply_head(&t->base, a, s, head_of(t) + RR_MARK_BYTES, head_cap(t) - RR_MARK_BYTES, ret_len);
 		if (rc != -EMSGSIZE)
 			break;
 		want = more_than(t, head_cap(t));
@@ -177,14 +177,14 @@ static int build_parts(struct rr_treq *t)
 {
 	const struct rr_results *x = &t->base.results;
 	size_t bytes = rr_reply_rpc_bytes(&t->base);
-	int rc = head_cap(t) < 4 + bytes ? get_head(t, OUT_FIRST) : 0;
+	int rc = head_cap(t) < RR_MARK_BYTES + bytes ? get_head(t, OUT_FIRST) : 0;
 
 	if (rc)
 		return rc;
-	put_be32(head_of(t), RR_TCP_LAST | (uint32_t)(bytes + x->bytes + round_up4((size_t)x->payload_bytes)));
-	rr_reply_put_rpc(&t->base, head_of(t) + 4, bytes);
+	put_be32(head_of(t), RR_MARK_LAST | (uint32_t)(bytes + x->bytes + round_up4((size_t)x->payload_bytes)));
+	rr_reply_put_rpc(&t->base, head_of(t) + RR_MARK_BYTES, bytes);
 	t->iovcnt = t->iov_at = 0;
-	rc = add_iov(t, head_of(t), 4 + bytes);
+	rc = add_iov(t, head_of(t), RR_MARK_BYTES + bytes);
 	if (!rc)
 		rc = add_results(t);
 	if (rc)
@@ -208,15 +208,15 @@ static int build(struct rr_treq *t, const struct rr_reply *a)
 	payload = s.payload.length;
 	pad = (uint32_t)round_up4(payload) - payload;
 	split = s.has_payload ? s.payload_pos : len;
-	put_be32(head, RR_TCP_LAST | (uint32_t)(len + payload + pad));
+	put_be32(head, RR_MARK_LAST | (uint32_t)(len + payload + pad));
 	t->iovcnt = t->iov_at = 0;
-	rc = add_iov(t, head, 4 + split);
+	rc = add_iov(t, head, RR_MARK_BYTES + split);
 	if (!rc && payload)
 		rc = add_payload(t, &s.payload);
 	if (!rc)
 		rc = add_iov(t, zeros, pad);
 	if (!rc)
-		rc = add_iov(t, head + 4 + split, len - split);
+		rc = add_iov(t, head + RR_MARK_BYTES + split, len - split);
 	if (rc)
 		return rc;
 	rr_count(t->base.pub.engine, bytes_out, payload);

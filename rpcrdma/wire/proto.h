@@ -61,6 +61,8 @@ enum rr_auth_stat {
 enum rr_auth_flavor { RR_AUTH_NONE = 0, RR_AUTH_SYS = 1 };
 
 #define RR_RPC_VERS 2u
+#define RR_MARK_BYTES 4u           /* over TCP, section 11: mark in front of a fragment of a record ... */
+#define RR_MARK_LAST 0x80000000u   /* ... and that of the last one */
 #define RR_AUTH_BYTES_MAX 400u
 #define RR_RPC_REPLY_HDR_BYTES 24u /* accepted, AUTH_NONE verifier, status */
 
