@@ -34,6 +34,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,13 @@
 #define RXE_VENDOR_ID 0xffffffu
 #define QP_WR_MAX 16384u
 #define RD_ATOM_MAX 128u /* the connection manager has eight bits for it */
+
+int rr_verbs_nonblock(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
 
 /* ---- protection domains --------------------------------------------------------------------- */
 
@@ -123,15 +131,10 @@ static void verbs_close(struct rr_fabric *fabric)
 	free(f);
 }
 
-static void verbs_abandon(struct rr_fabric *fabric)
-{
-	rr_verbs_events_abandon(to_fabric(fabric));
-}
-
 static const struct rr_fabric_ops fabric_verbs_ops = {
 	.name = "verbs",
 	.close = verbs_close,
-	.abandon = verbs_abandon,
+	.abandon = rr_verbs_events_abandon,
 	.pd_create = verbs_pd_create,
 	.pd_destroy = verbs_pd_destroy,
 	.mr_reg = rr_verbs_mr_reg,
@@ -315,20 +318,18 @@ int rr_verbs_open(const struct rr_verbs_attr *attr, struct rr_fabric **ret)
 	f->base.ops = &fabric_verbs_ops;
 	list_init(&f->cqs);
 	pthread_mutex_init(&f->lock, NULL);
-	if (attr) {
-		f->sibling = attr->sibling;
-		f->sibling_ctx = attr->ctx;
-	}
+	f->sibling = attr->sibling;
+	f->sibling_ctx = attr->ctx;
 	errno = 0;
 	f->devices = rdma_get_devices(NULL);
 	if (!f->devices) {
 		rc = errno == EACCES || errno == EPERM ? -EACCES : -ENODEV;
 		goto out_free;
 	}
-	rc = open_device(f->devices, attr ? attr->device : NULL, &f->ctx);
+	rc = open_device(f->devices, attr->device, &f->ctx);
 	if (rc)
 		goto out_devices;
-	rc = fill_attr(f, attr && attr->unsafe_inv);
+	rc = fill_attr(f, attr->unsafe_inv);
 	if (!rc)
 		rc = rr_verbs_events_start(f);
 	if (rc)

@@ -26,7 +26,7 @@ struct rr_verbs_attr {
 };
 
 /** rr_verbs_open - opens an RDMA device
- * @attr: NULL for the defaults; copied
+ * @attr: copied
  * @ret: close it with rr_fabric_close() when nothing uses it
  *
  * Fast, silent and without side effects if there is no device.

@@ -26,7 +26,6 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,13 +43,12 @@
 int rr_verbs_channel(struct rdma_event_channel **ret)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
-	int flags, rc;
+	int rc;
 
 	if (!channel)
 		return errno == ENOENT ? -ENODEV : verbs_err(errno);
-	flags = fcntl(channel->fd, F_GETFL);
-	if (fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK)) {
-		rc = -errno;
+	rc = rr_verbs_nonblock(channel->fd);
+	if (rc) {
 		rdma_destroy_event_channel(channel);
 		return rc;
 	}
@@ -98,8 +96,8 @@ void rr_verbs_cm_destroy(struct rr_cm *base)
 		struct verbs_qp *qp = list_entry(node, struct verbs_qp, cm_node);
 
 		qp->phase = PHASE_OVER;
-		if (move_up(qp))
-			list_del(&qp->cm_node);
+		(void)move_up(qp);
+		list_del(&qp->cm_node);
 	}
 	rdma_destroy_event_channel(cm->channel);
 	free(cm);

@@ -31,7 +31,6 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -54,7 +53,7 @@ int rr_verbs_cq_create(struct rr_fabric *fabric, struct rr_cq **ret)
 {
 	struct verbs_fabric *f = to_fabric(fabric);
 	struct verbs_cq *cq = calloc(1, sizeof(*cq));
-	int rc, flags;
+	int rc;
 
 	if (!cq)
 		return -ENOMEM;
@@ -72,8 +71,7 @@ int rr_verbs_cq_create(struct rr_fabric *fabric, struct rr_cq **ret)
 		rc = verbs_err(errno);
 		goto fail;
 	}
-	flags = fcntl(cq->channel->fd, F_GETFL);
-	rc = fcntl(cq->channel->fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+	rc = rr_verbs_nonblock(cq->channel->fd);
 	if (!rc)
 		rc = epoll_add(cq->base.fd, cq->channel->fd, EPOLLIN, NULL);
 	if (rc)

@@ -17,7 +17,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -35,8 +34,8 @@ static void disconnect(struct verbs_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/** rr_verbs_up_event - handles an event of an established connection */
-void rr_verbs_up_event(struct verbs_qp *qp, enum rdma_cm_event_type event)
+/* Handles an event of an established connection. */
+static void up_event(struct verbs_qp *qp, enum rdma_cm_event_type event)
 {
 	switch (event) {
 	case RDMA_CM_EVENT_ESTABLISHED:
@@ -63,7 +62,7 @@ static bool take_cm_events(struct verbs_fabric *f)
 	struct rdma_cm_event *ev;
 
 	while (!rdma_get_cm_event(f->up_channel, &ev)) {
-		rr_verbs_up_event(ev->id->context, ev->event);
+		up_event(ev->id->context, ev->event);
 		rdma_ack_cm_event(ev);
 	}
 	return errno == EAGAIN || errno == EINTR;
@@ -145,10 +144,10 @@ static void *events_main(void *arg)
  */
 int rr_verbs_events_start(struct verbs_fabric *f)
 {
-	int flags = fcntl(f->ctx->async_fd, F_GETFL), rc;
+	int rc = rr_verbs_nonblock(f->ctx->async_fd);
 
-	if (fcntl(f->ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
-		return -errno;
+	if (rc)
+		return rc;
 	f->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (f->epfd < 0)
 		return -errno;
@@ -195,7 +194,9 @@ void rr_verbs_events_stop(struct verbs_fabric *f)
  * When the parent has ended too, the kernel disconnects them. The device's own descriptor stays open in the child: what
  * libibverbs has mapped of it keeps it as well. So the queue pairs remain in the kernel until the child ends.
  */
-void rr_verbs_events_abandon(struct verbs_fabric *f)
+void rr_verbs_events_abandon(struct rr_fabric *fabric)
 {
+	struct verbs_fabric *f = to_fabric(fabric);
+
 	rr_fork_close(f->epfd, &f->stopfd);
 }

@@ -245,11 +245,22 @@ static inline bool is_device_of(const struct verbs_fabric *f, const struct rdma_
 	return id->verbs && id->verbs->device == f->ctx->device;
 }
 
+static inline struct ibv_sge verbs_sge(const struct rr_sge *s)
+{
+	return (struct ibv_sge){ .addr = (uintptr_t)s->addr,
+				 .length = s->len,
+				 .lkey = s->mr ? to_mr(s->mr)->mr->lkey : 0 };
+}
+
 /* Converts an errno of a library to our return value: never 0. */
 static inline int verbs_err(int err)
 {
 	return err > 0 ? -err : err < 0 ? err : -EIO;
 }
+
+/* verbs.c */
+/** rr_verbs_nonblock - lets reads of a library's descriptor return -EAGAIN; Return: 0, -errno */
+int rr_verbs_nonblock(int fd);
 
 /* verbs_addr.c */
 int rr_verbs_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ret);
@@ -259,8 +270,7 @@ void rr_verbs_bind_resv(struct rdma_cm_id *id, const struct sockaddr_storage *pe
 /* verbs_events.c */
 int rr_verbs_events_start(struct verbs_fabric *f);
 void rr_verbs_events_stop(struct verbs_fabric *f);
-void rr_verbs_events_abandon(struct verbs_fabric *f);
-void rr_verbs_up_event(struct verbs_qp *qp, enum rdma_cm_event_type event);
+void rr_verbs_events_abandon(struct rr_fabric *fabric);
 
 /* verbs_mem.c */
 int rr_verbs_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret);
@@ -270,7 +280,6 @@ void rr_verbs_mw_destroy(struct rr_mw *mw);
 int rr_verbs_mw_bind(struct verbs_qp *qp, const struct rr_wr *wr, struct ibv_send_wr *out);
 struct verbs_mw *rr_verbs_mw_find(struct verbs_qp *qp, uint32_t rkey);
 void rr_verbs_mw_free_all(struct verbs_qp *qp);
-unsigned rr_verbs_access(const struct verbs_fabric *f, unsigned access);
 
 /* verbs_cq.c */
 int rr_verbs_cq_create(struct rr_fabric *fabric, struct rr_cq **ret);

@@ -23,11 +23,11 @@
 
 #include "verbs_int.h"
 
-/** rr_verbs_access - converts our access rights to those of the library
+/* Converts our access rights to those of the library.
  *
  * On iWARP the peer writes to the sink of an RDMA Read (RFC 5040): LOCAL_WRITE implies REMOTE_WRITE there.
  */
-unsigned rr_verbs_access(const struct verbs_fabric *f, unsigned access)
+static unsigned access_flags(const struct verbs_fabric *f, unsigned access)
 {
 	unsigned flags = 0;
 
@@ -44,7 +44,7 @@ unsigned rr_verbs_access(const struct verbs_fabric *f, unsigned access)
 
 static int reg(struct verbs_mr *mr, const struct rr_mr_attr *attr, unsigned access)
 {
-	unsigned flags = rr_verbs_access(to_fabric(mr->base.pd->fabric), access);
+	unsigned flags = access_flags(to_fabric(mr->base.pd->fabric), access);
 
 	mr->mr = attr->dmabuf ? ibv_reg_dmabuf_mr(to_pd(mr->base.pd)->pd, attr->fd_off, attr->len,
 						  (uintptr_t)attr->addr, attr->fd, (int)flags)
@@ -179,7 +179,7 @@ int rr_verbs_mw_bind(struct verbs_qp *qp, const struct rr_wr *wr, struct ibv_sen
 		.mr = to_mr(wr->bind.mr)->mr,
 		.addr = (uintptr_t)wr->bind.addr,
 		.length = wr->bind.len,
-		.mw_access_flags = rr_verbs_access(to_fabric(qp->base.fabric), wr->bind.access) &
+		.mw_access_flags = access_flags(to_fabric(qp->base.fabric), wr->bind.access) &
 				   (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE),
 	};
 	mw->base.rkey = wr->rkey;

@@ -204,13 +204,6 @@ static bool is_dead(const struct verbs_qp *qp)
 	       atomic_load_explicit(&to_cq(qp->base.cq)->broken, memory_order_relaxed);
 }
 
-static struct ibv_sge sge_of(const struct rr_sge *s)
-{
-	return (struct ibv_sge){ .addr = (uintptr_t)s->addr,
-				 .length = s->len,
-				 .lkey = s->mr ? to_mr(s->mr)->mr->lkey : 0 };
-}
-
 /** rr_verbs_post_recv - posts one receive buffer
  *
  * Return: 0, -ENOMEM if the queue is full, -ENOTCONN, errors of the device.
@@ -218,7 +211,7 @@ static struct ibv_sge sge_of(const struct rr_sge *s)
 int rr_verbs_post_recv(struct rr_qp *base, const struct rr_recv *recv)
 {
 	struct verbs_qp *qp = to_qp(base);
-	struct ibv_sge sge = sge_of(&recv->sge);
+	struct ibv_sge sge = verbs_sge(&recv->sge);
 	struct ibv_recv_wr wr = {
 		.wr_id = qp->tag | (uint32_t)~VERBS_INDEX | (qp->rq_head & VERBS_INDEX),
 		.sg_list = &sge,
@@ -250,7 +243,7 @@ static int convert(struct verbs_qp *qp, const struct rr_wr *wr, struct ibv_send_
 {
 	struct verbs_mw *mw;
 
-	*sge = sge_of(&wr->sge);
+	*sge = verbs_sge(&wr->sge);
 	/* some devices treat an entry of length 0 as 2 GiB */
 	*out = (struct ibv_send_wr){ .sg_list = sge, .num_sge = wr->sge.len > 0, .send_flags = send_flags(wr) };
 	switch (wr->op) {

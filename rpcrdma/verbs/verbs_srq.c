@@ -87,9 +87,7 @@ void rr_verbs_srq_destroy(struct rr_srq *base)
 int rr_verbs_srq_post(struct rr_srq *base, const struct rr_recv *recv)
 {
 	struct verbs_srq *srq = to_srq(base);
-	struct ibv_sge sge = { .addr = (uintptr_t)recv->sge.addr,
-			       .length = recv->sge.len,
-			       .lkey = to_mr(recv->sge.mr)->mr->lkey };
+	struct ibv_sge sge = verbs_sge(&recv->sge);
 	uint32_t i = srq->free;
 	struct ibv_recv_wr wr = {
 		.wr_id = (uint64_t)VERBS_SRQ_SLOT << 32 | (uint32_t)~VERBS_INDEX | i,

@@ -439,7 +439,7 @@ static void deaf(void)
 
 static int open_fabric(void)
 {
-	return rr_verbs_open(NULL, &fabric);
+	return rr_verbs_open(&(struct rr_verbs_attr){ 0 }, &fabric);
 }
 
 /* Eight READs and four WRITEs of a megabyte under way, said by a byte in @pipe; does not end. */
