@@ -73,7 +73,7 @@ struct rr_fabric_attr {
 	bool remote_inv;             /* ... and peers may be told to send it (RFC 8797) */
 	bool quiet_polls;            /* a poll of a queue takes its arm back: until the next arm, completions do not make
 	                              * the descriptor readable */
-	bool client_direct;          /* qp_direct may succeed: the peer's memory can be mapped */
+	bool client_direct;          /* there is qp_direct, and it may succeed: the peer's memory can be mapped */
 	char device[64];             /* "local", "rxe0", "mlx5_0" */
 };
 
@@ -374,7 +374,8 @@ struct rr_fabric_ops {
 	int (*post_send)(struct rr_qp *qp, const struct rr_wr *wr);
 	int (*post_recv)(struct rr_qp *qp, const struct rr_recv *recv);
 
-	/* Maps the peer's memory [raddr, +len) of key @rkey for data that the kernel writes there (@access:
+	/* The next two only with attr.client_direct.
+	 * Maps the peer's memory [raddr, +len) of key @rkey for data that the kernel writes there (@access:
 	 * RR_ACCESS_REMOTE_WRITE) or reads from there (RR_ACCESS_REMOTE_READ), by system calls or O_DIRECT;
 	 * this process never loads or stores. -EOPNOTSUPP: this memory cannot be mapped, or not in whole pages;
 	 * use RDMA. The key stays busy until qp_direct_end(token). */
@@ -592,6 +593,7 @@ static inline must_check int rr_qp_direct(struct rr_qp *qp, uint32_t rkey, uint6
 					  uint32_t len, unsigned access, void **ret_addr,
 					  uint32_t *ret_token)
 {
+	assert(qp->fabric->attr.client_direct);
 	assert(access == RR_ACCESS_REMOTE_READ || access == RR_ACCESS_REMOTE_WRITE);
 	return qp->fabric->ops->qp_direct(qp, rkey, raddr, len, access, ret_addr, ret_token);
 }

@@ -84,25 +84,6 @@ static void verbs_pd_destroy(struct rr_pd *base)
 
 /* ---- what a NIC cannot do -------------------------------------------------------------------- */
 
-static int verbs_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len,
-			   unsigned access, void **ret_addr, uint32_t *ret_token)
-{
-	(void)qp;
-	(void)rkey;
-	(void)raddr;
-	(void)len;
-	(void)access;
-	(void)ret_addr;
-	(void)ret_token;
-	return -EOPNOTSUPP; /* the peer is on another machine: use RDMA Write */
-}
-
-static void verbs_qp_direct_end(struct rr_qp *qp, uint32_t token)
-{
-	(void)qp;
-	(void)token; /* no token exists */
-}
-
 static unsigned verbs_qp_withdraw(struct rr_qp *qp, uint32_t rkey)
 {
 	(void)qp;
@@ -162,8 +143,6 @@ static const struct rr_fabric_ops fabric_verbs_ops = {
 	.qp_destroy = rr_verbs_qp_destroy,
 	.post_send = rr_verbs_post_send,
 	.post_recv = rr_verbs_post_recv,
-	.qp_direct = verbs_qp_direct,
-	.qp_direct_end = verbs_qp_direct_end,
 	.qp_withdraw = verbs_qp_withdraw,
 	.qp_is_over = verbs_qp_is_over,
 };
