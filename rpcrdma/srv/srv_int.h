@@ -130,7 +130,6 @@ struct rr_req {
 	struct rr_stream args;     /* over the message */
 	size_t args_at;            /* the arguments begin there */
 	uint32_t chunk_at, chunk_bytes; /* payload that came in a Read chunk, and belongs there; 0 bytes: none */
-	struct rr_rpc_call call;
 	struct rr_auth verf;       /* of the reply */
 	struct iovec bytes;        /* rpcrdma_req_reply_bytes() */
 	struct rr_results results; /* rpcrdma_req_reply_parts() */

@@ -40,14 +40,15 @@ void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c)
 int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
 {
 	struct rpcrdma_conn *c = r->pub.conn;
+	struct rr_rpc_call call;
 	struct wire_get g;
 	int rc;
 
 	wire_get_init(&g, msg, len);
-	rc = rr_rpc_get_call(&g, &r->call);
+	rc = rr_rpc_get_call(&g, &call);
 	if (rc == -EBADMSG)
 		return rc;
-	r->pub.xid = r->call.xid;
+	r->pub.xid = call.xid;
 	rr_count(c->engine, calls, !r->again);
 	if (rc) {
 		struct rr_reply a = { .kind = RR_CONTENT_ERROR,
@@ -58,15 +59,15 @@ int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
 		c->ops->reply(r, &a);
 		return 0;
 	}
-	r->pub.prog = r->call.prog;
-	r->pub.vers = r->call.vers;
-	r->pub.proc = r->call.proc;
-	r->pub.cred_flavor = r->call.cred.flavor;
-	r->pub.cred_len = r->call.cred.len;
-	r->pub.cred_body = r->call.cred.body;
-	r->pub.verf_flavor = r->call.verf.flavor;
-	r->pub.verf_len = r->call.verf.len;
-	r->pub.verf_body = r->call.verf.body;
+	r->pub.prog = call.prog;
+	r->pub.vers = call.vers;
+	r->pub.proc = call.proc;
+	r->pub.cred_flavor = call.cred.flavor;
+	r->pub.cred_len = call.cred.len;
+	r->pub.cred_body = call.cred.body;
+	r->pub.verf_flavor = call.verf.flavor;
+	r->pub.verf_len = call.verf.len;
+	r->pub.verf_body = call.verf.body;
 	r->args.pos = r->args_at = (size_t)(g.at - (const uint8_t *)msg);
 	TRACE3(req_call, r, r->pub.xid, r->pub.proc);
 	c->svc->ops.call(c->ctx, &r->pub);
