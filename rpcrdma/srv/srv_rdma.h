@@ -147,7 +147,8 @@ void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc);
 /** rr_srv_deliver - hands a checked call to the service, or refuses it: its RPC message is @len bytes at @msg */
 void rr_srv_deliver(struct rr_rreq *rr, uint8_t *msg, size_t len);
 
-/** rr_srv_forget - recycles a request that the service never received, and reposts its receive */
+/** rr_srv_forget - recycles a request that the service never received, and reposts its receive. The connection
+ * had that receive, so it exists until the next poll at least. */
 void rr_srv_forget(struct rr_rreq *rr);
 
 /* srv_long.c */
@@ -252,10 +253,9 @@ void rr_srv_parts_begin(struct rr_rreq *rr, bool placed, bool message);
  * call again; -ENOMEM; errors of the device */
 must_check int rr_srv_parts_write(struct rr_rreq *rr);
 
-/** rr_srv_send_error - sends RDMA_ERROR for a message that became no request; reposts @rc
- * @counted: rr_credit_account_call() counted the message as a call */
-void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid, uint32_t vers,
-		       enum rr_err err, bool counted);
+/** rr_srv_send_error - sends RDMA_ERROR for a message that the service does not get; reposts its receive, and does not use
+ * the request afterwards */
+void rr_srv_send_error(struct rr_rreq *rr, enum rr_err err);
 
 /** rr_srv_reply_hdr_bytes - returns the size of the reply's transport header, which returns all chunks of the call */
 size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr);

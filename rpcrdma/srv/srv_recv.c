@@ -24,12 +24,6 @@
 
 #include "srv_rdma.h"
 
-static void drop(struct rr_rconn *c, struct rr_recv_ctx *rc)
-{
-	rr_count(c->base.engine, dropped, 1);
-	rr_ep_repost(rc);
-}
-
 static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 {
 	struct list *n = list_pop(&c->base.free_reqs);
@@ -69,11 +63,7 @@ void rr_srv_forget(struct rr_rreq *rr)
 /* Replies RDMA_ERROR: the message after a valid header is not an RPC call, so no RPC reply is possible. */
 static void refuse_request(struct rr_rreq *rr, enum rr_err err)
 {
-	struct rr_rconn *c = rr_rreq_conn(rr);
-	struct rr_recv_ctx *rc = rr->rc;
-
-	rr->rc = NULL;
-	rr_srv_send_error(c, rc, rr->hdr.xid, rr->hdr.vers, err, rr->counted);
+	rr_srv_send_error(rr, err);
 	rr_srv_forget(rr);
 }
 
@@ -97,12 +87,8 @@ void rr_srv_deliver(struct rr_rreq *rr, uint8_t *msg, size_t len)
 
 static void drop_request(struct rr_rreq *rr)
 {
-	struct rr_rconn *c = rr_rreq_conn(rr);
-	struct rr_recv_ctx *rc = rr->rc;
-
-	rr->rc = NULL;
-	rr_srv_release(rr);
-	drop(c, rc); /* a receive that is held keeps the connection */
+	rr_count(rr->base.pub.engine, dropped, 1);
+	rr_srv_forget(rr);
 }
 
 /* True if a reply follows the header. (RFC 8167 allows a peer to call or reply in the reverse direction.) */
@@ -132,7 +118,8 @@ void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc)
 		return;
 	rr = take_request(c, rc);
 	if (!rr) {
-		drop(c, rc);
+		rr_count(e, dropped, 1);
+		rr_ep_repost(rc);
 		return;
 	}
 	h = &rr->hdr;
@@ -164,9 +151,7 @@ void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc)
 		return;
 	}
 	if (c->mode && !c->mode->ops->claim(rr)) {
-		rr->rc = NULL;
-		rr_srv_release(rr);
-		rr_ep_repost(rc);
+		rr_srv_forget(rr);
 		rpcrdma_conn_close(&c->base);
 		return;
 	}

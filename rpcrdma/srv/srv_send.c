@@ -176,9 +176,9 @@ static void on_error_sent(struct rr_post *post, enum rr_wc_status status)
 	rr_rw_put(rw);
 }
 
-void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid, uint32_t vers,
-		       enum rr_err err, bool counted)
+void rr_srv_send_error(struct rr_rreq *rr, enum rr_err err)
 {
+	struct rr_rconn *c = rr_rreq_conn(rr);
 	struct rr_rw *rw = c->base.dead ? NULL : rr_rw_get(c);
 	struct rpcrdma_buf *buf = NULL;
 	uint32_t granted;
@@ -188,10 +188,10 @@ void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid,
 		rr_count(c->base.engine, err_vers, 1);
 	else
 		rr_count(c->base.engine, err_chunk, 1);
-	rr_ep_repost(rc);
-	granted = rr_srv_grant(c, 1, NULL, counted);
+	give_back_recv(rr);
+	granted = rr_srv_grant(c, 1, NULL, rr->counted);
 	if (!rw || rr_rconn_send_buf(c, &buf) ||
-	    rr_hdr_encode_error(xid, vers, granted, err, buf->addr, c->send_inline, &len)) {
+	    rr_hdr_encode_error(rr->hdr.xid, rr->hdr.vers, granted, err, buf->addr, c->send_inline, &len)) {
 		/* too little memory for this many malformed messages: no reply is required */
 		if (buf)
 			rpcrdma_buf_put(c->base.engine, buf);
