@@ -68,7 +68,7 @@ static bool client_is_over(const struct rr_conn_part *p, size_t bytes)
 	       !rr_client_fits(client, p->share, bytes);
 }
 
-static void ring(struct rr_client *client, enum rr_share share)
+static void wake_next(struct rr_client *client, enum rr_share share)
 {
 	struct rr_client_waiter *w = rr_client_waits(client, share) ? rr_client_next(client, share) : NULL;
 
@@ -83,7 +83,7 @@ static void end_turn(struct rr_conn_part *p)
 		return;
 	p->turn = false;
 	rr_client_end_turn(p->conn->client, p->share);
-	ring(p->conn->client, p->share);
+	wake_next(p->conn->client, p->share);
 }
 
 /* Send buffers are not charged while half of their zone is free: most replies hold one only briefly. */
@@ -148,7 +148,7 @@ static void stand_in_line(struct rr_conn_part *p, bool first)
 	p->turn = false;
 	/* a buffer may have been returned before this waiter was in the queue */
 	if (!rr_client_has_turn(client, p->share) && rr_client_fits(client, p->share, p->wanted))
-		ring(client, p->share);
+		wake_next(client, p->share);
 }
 
 /* A connection that waits for the pool waits on behalf of its client, and keeps the turn until it is served. */
@@ -183,7 +183,7 @@ static void on_look(struct rpcrdma_timer *timer)
 			defer_turn(p);
 		else if (p->in_line && !rr_client_has_turn(client, p->share) &&
 			 rr_client_fits(client, p->share, p->wanted))
-			ring(p->conn->client, p->share);
+			wake_next(p->conn->client, p->share);
 	}
 	if (!list_is_empty(&e->shares))
 		rpcrdma_timer_set(e, timer, LOOK_NS);
@@ -281,7 +281,7 @@ void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes)
 	p->bytes -= bytes;
 	p->earned = MIN(p->earned + bytes, pool_of(p)->bytes_max);
 	rr_client_uncharge(c->client, p->share, bytes);
-	ring(c->client, p->share);
+	wake_next(c->client, p->share);
 	defer_turn(p);
 }
 

@@ -34,7 +34,7 @@
 #include "srv_rdma.h"
 
 static void on_rw(struct rr_post *post, enum rr_wc_status status);
-static void on_at_hand(struct rpcrdma_msg *msg);
+static void on_copied(struct rpcrdma_msg *msg);
 
 struct rr_rw *rr_rw_get(struct rr_rconn *c)
 {
@@ -50,7 +50,7 @@ struct rr_rw *rr_rw_get(struct rr_rconn *c)
 	list_init(&rw->post.link);
 	rw->post.fn = on_rw;
 	rw->post.build = NULL;
-	rw->msg.fn = on_at_hand;
+	rw->msg.fn = on_copied;
 	rw->conn = c;
 	rw->req = NULL;
 	rw->piece = NULL;
@@ -320,7 +320,7 @@ int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off,
 
 /* ---- for the service ---- */
 
-static void on_at_hand(struct rpcrdma_msg *msg)
+static void on_copied(struct rpcrdma_msg *msg)
 {
 	struct rr_rw *rw = container_of(msg, struct rr_rw, msg);
 	struct rpcrdma_xfer *p = rw->piece;
@@ -332,7 +332,7 @@ static void on_at_hand(struct rpcrdma_msg *msg)
 }
 
 /* For payload that is in memory already: it came with the message (inline or long call) or before it. */
-static int pull_at_hand(struct rr_rreq *rr, struct rpcrdma_xfer *p, const uint8_t *payload)
+static int copy_payload(struct rr_rreq *rr, struct rpcrdma_xfer *p, const uint8_t *payload)
 {
 	struct rr_rw *rw = rr_rw_get(rr_rreq_conn(rr));
 
@@ -354,7 +354,7 @@ int rr_srv_pull(struct rr_req *r, struct rpcrdma_xfer *p)
 
 	if (!payload)
 		return rr_srv_read(rr, p);
-	return p->buf->far ? -EOPNOTSUPP : pull_at_hand(rr, p, payload);
+	return p->buf->far ? -EOPNOTSUPP : copy_payload(rr, p, payload);
 }
 
 /* Without a Write chunk the reply carries the payload: room is the larger of what an inline reply and the Reply chunk

@@ -319,7 +319,7 @@ static int status_of(const struct copy *c)
 	}
 }
 
-static void tell(struct verbs_cm *cm, struct verbs_qp *qp, enum rr_cm_event_type type, int status,
+static void report(struct verbs_cm *cm, struct verbs_qp *qp, enum rr_cm_event_type type, int status,
 		 const struct copy *c)
 {
 	struct rr_cm_event ev = {
@@ -340,7 +340,7 @@ static void tell(struct verbs_cm *cm, struct verbs_qp *qp, enum rr_cm_event_type
 static void fail(struct verbs_cm *cm, struct verbs_qp *qp, int status, const struct copy *c)
 {
 	qp->phase = PHASE_OVER;
-	tell(cm, qp, RR_CM_FAILED, status, c);
+	report(cm, qp, RR_CM_FAILED, status, c);
 }
 
 /* Finds the fabric of the device that a request came through: a listener on all addresses gets all requests. */
@@ -396,7 +396,7 @@ static void on_request(struct verbs_cm *cm, const struct copy *c)
 	qp->listener_ctx = l->base.ctx;
 	describe(c->id, &qp->peer);
 	list_add_tail(&cm->qps, &qp->cm_node);
-	tell(cm, qp, RR_CM_REQUEST, 0, c);
+	report(cm, qp, RR_CM_REQUEST, 0, c);
 }
 
 static void on_active(struct verbs_cm *cm, struct verbs_qp *qp, const struct copy *c)
@@ -413,7 +413,7 @@ static void on_active(struct verbs_cm *cm, struct verbs_qp *qp, const struct cop
 	} else if (c->event == RDMA_CM_EVENT_ROUTE_RESOLVED && qp->phase == PHASE_RESOLVING) {
 		qp->phase = PHASE_ROUTED;
 		describe(c->id, &qp->peer);
-		tell(cm, qp, RR_CM_ROUTED, 0, c);
+		report(cm, qp, RR_CM_ROUTED, 0, c);
 	} else if (c->event == RDMA_CM_EVENT_ESTABLISHED && qp->phase == PHASE_ASKED) {
 		rc = move_up(qp);
 		if (rc) {
@@ -422,7 +422,7 @@ static void on_active(struct verbs_cm *cm, struct verbs_qp *qp, const struct cop
 		}
 		qp->phase = PHASE_OVER;
 		set_up(qp);
-		tell(cm, qp, RR_CM_ESTABLISHED, 0, c);
+		report(cm, qp, RR_CM_ESTABLISHED, 0, c);
 	} else {
 		fail(cm, qp, status_of(c), c);
 	}

@@ -19,7 +19,7 @@ struct text {
 	size_t left; /* room including the NUL */
 };
 
-static printf_like(2, 3) void say(struct text *t, const char *fmt, ...)
+static printf_like(2, 3) void append(struct text *t, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -35,7 +35,7 @@ static printf_like(2, 3) void say(struct text *t, const char *fmt, ...)
 	t->left -= (size_t)n;
 }
 
-static void say_proc(struct text *t, uint32_t proc)
+static void append_proc(struct text *t, uint32_t proc)
 {
 	static const char *const names[] = {
 		[RR_MSG] = "RDMA_MSG",	 [RR_NOMSG] = "RDMA_NOMSG", [RR_MSGP] = "RDMA_MSGP",
@@ -43,40 +43,40 @@ static void say_proc(struct text *t, uint32_t proc)
 	};
 
 	if (proc < ARRAY_SIZE(names))
-		say(t, "%s", names[proc]);
+		append(t, "%s", names[proc]);
 	else
-		say(t, "proc=%u", proc);
+		append(t, "proc=%u", proc);
 }
 
-static void say_reads(struct text *t, const struct rr_hdr *h)
+static void append_reads(struct text *t, const struct rr_hdr *h)
 {
 	for (uint32_t i = 0; i < h->nreads; i++) {
 		bool first = i == 0 || h->reads[i].position != h->reads[i - 1].position;
 
 		if (first)
-			say(t, "%s READ[pos=%u: ", i ? "]" : "", h->reads[i].position);
-		say(t, "%s%u", first ? "" : "+", h->reads[i].seg.length);
+			append(t, "%s READ[pos=%u: ", i ? "]" : "", h->reads[i].position);
+		append(t, "%s%u", first ? "" : "+", h->reads[i].seg.length);
 	}
 	if (h->nreads)
-		say(t, "]");
+		append(t, "]");
 }
 
-static void say_chunk(struct text *t, const char *name, const struct rr_chunk *c)
+static void append_chunk(struct text *t, const char *name, const struct rr_chunk *c)
 {
-	say(t, " %s[%u:", name, c->nsegs);
+	append(t, " %s[%u:", name, c->nsegs);
 	for (uint32_t i = 0; i < c->nsegs; i++)
-		say(t, "%c%u", i ? '+' : ' ', c->segs[i].length);
-	say(t, "]");
+		append(t, "%c%u", i ? '+' : ' ', c->segs[i].length);
+	append(t, "]");
 }
 
-static void say_error(struct text *t, const struct rr_hdr *h)
+static void append_error(struct text *t, const struct rr_hdr *h)
 {
 	if (h->err == RR_ERR_VERS)
-		say(t, " ERR_VERS %u..%u", h->vers_low, h->vers_high);
+		append(t, " ERR_VERS %u..%u", h->vers_low, h->vers_high);
 	else if (h->err == RR_ERR_CHUNK)
-		say(t, " ERR_CHUNK");
+		append(t, " ERR_CHUNK");
 	else
-		say(t, " err=%u", h->err);
+		append(t, " err=%u", h->err);
 }
 
 /** rr_hdr_print - formats @h as text
@@ -90,19 +90,19 @@ char *rr_hdr_print(const struct rr_hdr *h, char *buf, size_t cap)
 {
 	struct text t = { buf, cap };
 
-	say_proc(&t, h->proc);
-	say(&t, " xid=0x%x", h->xid);
+	append_proc(&t, h->proc);
+	append(&t, " xid=0x%x", h->xid);
 	if (h->vers != RR_VERS)
-		say(&t, " vers=%u", h->vers);
-	say(&t, " cred=%u hdr=%zu", h->credits, rr_hdr_bytes(h));
+		append(&t, " vers=%u", h->vers);
+	append(&t, " cred=%u hdr=%zu", h->credits, rr_hdr_bytes(h));
 	if (h->proc == RR_ERROR) {
-		say_error(&t, h);
+		append_error(&t, h);
 		return buf;
 	}
-	say_reads(&t, h);
+	append_reads(&t, h);
 	for (uint32_t i = 0; i < h->nwrites; i++)
-		say_chunk(&t, "WRITE", &h->writes[i]);
+		append_chunk(&t, "WRITE", &h->writes[i]);
 	if (h->has_reply)
-		say_chunk(&t, "REPLY", &h->reply);
+		append_chunk(&t, "REPLY", &h->reply);
 	return buf;
 }
