@@ -99,8 +99,8 @@ struct rpcrdma_conn {
 	struct list free_reqs;
 };
 
-/* Calls of a connection whose memory is not charged to its client, and is kept. Over a fabric: receives (and credits) of a
- * new connection; the number grows with use. */
+/* Calls of a connection whose memory is not charged to its client, and is kept. Over a fabric: receives (and credits)
+ * of a new connection; the number grows with use. */
 #define RR_MSGS_FIRST 8u
 
 /* This many malformed messages from a peer end its connection (protocol.md 7.3). */

@@ -253,8 +253,8 @@ void rr_srv_parts_begin(struct rr_rreq *rr, bool placed, bool message);
  * call again; -ENOMEM; errors of the device */
 must_check int rr_srv_parts_write(struct rr_rreq *rr);
 
-/** rr_srv_send_error - sends RDMA_ERROR for a message that the service does not get; reposts its receive, and does not use
- * the request afterwards */
+/** rr_srv_send_error - sends RDMA_ERROR for a message that the service does not get; reposts its receive, and does not
+ * use the request afterwards */
 void rr_srv_send_error(struct rr_rreq *rr, enum rr_err err);
 
 /** rr_srv_reply_hdr_bytes - returns the size of the reply's transport header, which returns all chunks of the call */

@@ -65,18 +65,6 @@ static bool split_reads(const struct rr_hdr *h, struct run *pzrc, struct run *it
 	return true;
 }
 
-/** rr_chunk_check_reads - checks the read list of a call and sums it up
- * @h: decoded header of a call
- * @inline_bytes: RPC bytes after the header
- * @bytes_max: limit of one call, chunks and inline bytes together
- * @ret: set on success
- *
- * In addition to the list in chunk.h, refuses an RDMA_MSG without RPC bytes, an RDMA_MSG with a position-zero
- * chunk, and a position-zero chunk too short for a call or not a multiple of four. Ignores bytes after the
- * header of an RDMA_NOMSG.
- *
- * Return: 0, or -EBADMSG.
- */
 int rr_chunk_check_reads(const struct rr_hdr *h, size_t inline_bytes, uint32_t bytes_max,
 			 struct rr_read_info *ret)
 {
@@ -114,7 +102,6 @@ int rr_chunk_check_reads(const struct rr_hdr *h, size_t inline_bytes, uint32_t b
 	return 0;
 }
 
-/** rr_chunk_bytes - returns the sum of the segment lengths of @c */
 uint64_t rr_chunk_bytes(const struct rr_chunk *c)
 {
 	uint64_t sum = 0;
@@ -132,12 +119,6 @@ static bool chunk_is_sane(const struct rr_chunk *c, uint64_t bytes_max)
 	return rr_chunk_bytes(c) <= bytes_max;
 }
 
-/** rr_chunk_check_writes - checks the chunks that a call offers for results
- * @h: decoded header of a call
- * @bytes_max: upper bound of one chunk
- *
- * Return: 0, or -EBADMSG.
- */
 int rr_chunk_check_writes(const struct rr_hdr *h, uint64_t bytes_max)
 {
 	for (uint32_t i = 0; i < h->nwrites; i++)
@@ -187,35 +168,18 @@ static int find_spans(const struct rr_segment *first, size_t stride, unsigned ns
 	return (int)n;
 }
 
-/** rr_chunk_spans - finds the remote ranges of [@off, @off + @len) of a Write or Reply chunk
- * @segs: segments that passed rr_chunk_check_writes()
- * @nsegs: their number
- * @off: first byte
- * @len: bytes; 0 yields no span
- * @spans: filled in order; no span has length zero
- * @max: capacity of @spans
- *
- * Return: number of spans; -EMSGSIZE if the range exceeds the chunk; -ENOBUFS if @max is too small: the first
- * @max spans are filled.
- */
 int rr_chunk_spans(const struct rr_segment *segs, unsigned nsegs, uint64_t off, uint32_t len,
 		   struct rr_span *spans, unsigned max)
 {
 	return find_spans(segs, sizeof(*segs), nsegs, off, len, spans, max);
 }
 
-/** rr_chunk_read_spans - does the same for a Read chunk: @nsegs entries of a read list from @segs on */
 int rr_chunk_read_spans(const struct rr_read_seg *segs, unsigned nsegs, uint64_t off, uint32_t len,
 			struct rr_span *spans, unsigned max)
 {
 	return find_spans(&segs->seg, sizeof(*segs), nsegs, off, len, spans, max);
 }
 
-/** rr_chunk_return - fills the reply's copy of an offered chunk
- * @offered: from the call
- * @used: bytes placed from its start, without the XDR pad
- * @ret: filled; may be @offered itself
- */
 void rr_chunk_return(const struct rr_chunk *offered, uint64_t used, struct rr_chunk *ret)
 {
 	ret->nsegs = offered->nsegs;
@@ -229,13 +193,6 @@ void rr_chunk_return(const struct rr_chunk *offered, uint64_t used, struct rr_ch
 	assert(used == 0);
 }
 
-/** rr_chunk_check_returned - compares a returned chunk with the offered one
- * @offered: as sent in the call
- * @returned: as found in the reply
- * @ret_used: bytes that the responder placed
- *
- * Return: 0, or -EPROTO: fail the call and drop the connection.
- */
 int rr_chunk_check_returned(const struct rr_chunk *offered, const struct rr_chunk *returned,
 			    uint64_t *ret_used)
 {

@@ -26,11 +26,6 @@ void rr_credit_init(struct rr_credit *c, uint32_t wanted, uint32_t *all_out)
 	rr_credit_connected(c);
 }
 
-/** rr_credit_connected - forgets the calls and the grant of the previous connection
- * @c: keeps its starvation count, which belongs to the endpoint
- *
- * The single credit before the first reply does not count for low_water. Otherwise low_water would always be 1.
- */
 void rr_credit_connected(struct rr_credit *c)
 {
 	rr_credit_lost(c);
@@ -38,11 +33,6 @@ void rr_credit_connected(struct rr_credit *c)
 	c->low_water = c->wanted;
 }
 
-/** rr_credit_take - takes a credit for one more call
- * @c: of the call's endpoint
- *
- * Return: true: the call is counted as in flight; false: it has to wait for a reply.
- */
 bool rr_credit_take(struct rr_credit *c)
 {
 	if (c->out >= c->limit) {
@@ -54,9 +44,6 @@ bool rr_credit_take(struct rr_credit *c)
 	return true;
 }
 
-/** rr_credit_return - ends a call in flight, for which no grant came
- * @c: of the call's endpoint
- */
 void rr_credit_return(struct rr_credit *c)
 {
 	assert(c->out > 0);
@@ -64,22 +51,12 @@ void rr_credit_return(struct rr_credit *c)
 	--*c->all_out;
 }
 
-/** rr_credit_lost - ends all calls in flight
- * @c: of an endpoint without a connection
- */
 void rr_credit_lost(struct rr_credit *c)
 {
 	*c->all_out -= c->out;
 	c->out = 0;
 }
 
-/** rr_credit_replied - ends a call in flight and applies the grant of its reply
- * @c: of the call's endpoint
- * @granted: from the peer: 0 is forbidden and read as 1; capped at wanted
- *
- * When the limit falls below the calls in flight, they continue. rr_credit_take() fails until enough replies
- * arrived.
- */
 void rr_credit_replied(struct rr_credit *c, uint32_t granted)
 {
 	rr_credit_return(c);
@@ -87,13 +64,6 @@ void rr_credit_replied(struct rr_credit *c, uint32_t granted)
 	c->low_water = MIN(c->low_water, c->limit);
 }
 
-/** rr_credit_grant - returns the grant for a reply
- * @asked: from the peer
- * @posted: receives posted now, including that of the call being replied to
- * @cap: configured maximum
- *
- * Return: the smallest of the three, never 0.
- */
 uint32_t rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap)
 {
 	uint32_t grant = MIN(asked, MIN(posted, cap));

@@ -31,27 +31,31 @@ struct rr_credit {
  */
 void rr_credit_init(struct rr_credit *c, uint32_t wanted, uint32_t *all_out);
 
-/** rr_credit_connected - resets for a new connection: no calls in flight, one credit (protocol.md 2.1) */
+/** rr_credit_connected - resets for a new connection: no calls in flight, one credit (protocol.md 2.1)
+ *
+ * Keeps starved. The single credit before the first reply does not count for low_water, which would always be 1. */
 void rr_credit_connected(struct rr_credit *c);
 
 /** rr_credit_take - takes a credit for one more call. Returns false, and counts it in starved, if none is left. */
 bool rr_credit_take(struct rr_credit *c);
 
-/** rr_credit_return - ends a call in flight that was not sent */
+/** rr_credit_return - ends a call in flight for which no grant came */
 void rr_credit_return(struct rr_credit *c);
 
 /** rr_credit_lost - ends all calls in flight: their connection is gone */
 void rr_credit_lost(struct rr_credit *c);
 
-/** rr_credit_replied - ends a call in flight after its reply or error arrived with grant @granted (0 is
- * treated as 1) */
+/** rr_credit_replied - ends a call in flight after its reply or error arrived with grant @granted
+ *
+ * 0 is forbidden and read as 1; a grant is capped at wanted. When the limit falls below the calls in flight, they
+ * continue; rr_credit_take() fails until enough replies arrived. */
 void rr_credit_replied(struct rr_credit *c, uint32_t granted);
 
 /** rr_credit_grant - returns the grant for a reply, at the responder
  * @asked: the call's credit field; @posted: receives posted now, including that of the call being replied to;
  * @cap: configured maximum
  *
- * Return: 1 .. @cap.
+ * Return: the smallest of the three, never 0.
  */
 uint32_t rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
 

@@ -31,7 +31,6 @@
 #define PRIV_UNIT 1024u
 #define PRIV_BYTES_MAX (256u * PRIV_UNIT)
 
-/** rr_hdr_init - starts a new header; the caller adds what the message needs */
 void rr_hdr_init(struct rr_hdr *h, uint32_t xid, uint32_t credits, uint32_t proc)
 {
 	h->xid = xid;
@@ -138,12 +137,6 @@ static void build_error(struct wire_get *g, struct rr_hdr *h)
 	}
 }
 
-/** rr_hdr_decode - parses the header of a received message in two passes; codes: see hdr.h
- * @buf: message
- * @len: its length from the completion
- * @h: filled, with empty lists on failure
- * @ret_len: length of the header, on success
- */
 int rr_hdr_decode(const void *buf, size_t len, struct rr_hdr *h, size_t *ret_len)
 {
 	const uint8_t *start = buf;
@@ -187,7 +180,6 @@ int rr_hdr_decode(const void *buf, size_t len, struct rr_hdr *h, size_t *ret_len
 	return 0;
 }
 
-/** rr_hdr_bytes - returns the size on the wire of @h, which is our own or came from rr_hdr_decode() */
 size_t rr_hdr_bytes(const struct rr_hdr *h)
 {
 	size_t n = RR_HDR_MIN + h->nreads * (size_t)RR_READ_SEG_BYTES;
@@ -243,14 +235,6 @@ static void put_lists(struct wire_put *p, const struct rr_hdr *h)
 		wire_put_u32(p, 0);
 }
 
-/** rr_hdr_encode - encodes one of our own headers: RDMA_MSG, RDMA_NOMSG, RDMA_DONE, RDMA_ERROR
- * @h: counts within the arrays, positions multiples of four (asserted)
- * @buf: receives the header
- * @cap: size of @buf
- * @ret_len: bytes written
- *
- * Return: 0, or -EMSGSIZE if @cap is too small (@buf is then undefined).
- */
 int rr_hdr_encode(const struct rr_hdr *h, void *buf, size_t cap, size_t *ret_len)
 {
 	struct wire_put p;
@@ -277,17 +261,6 @@ int rr_hdr_encode(const struct rr_hdr *h, void *buf, size_t cap, size_t *ret_len
 	return 0;
 }
 
-/** rr_hdr_encode_error - encodes the reply to a message with a bad header
- * @xid: copied from the message
- * @vers: copied as well, so that a sender of another version can match the reply
- * @credits: current grant; an error takes part in the credit protocol like any reply
- * @err: error code; ERR_VERS reports versions 1 to 1
- * @buf: receives the header
- * @cap: size of @buf
- * @ret_len: bytes written, 20 or 28
- *
- * Return: 0, or -EMSGSIZE if @cap is too small.
- */
 int rr_hdr_encode_error(uint32_t xid, uint32_t vers, uint32_t credits, enum rr_err err, void *buf,
 			size_t cap, size_t *ret_len)
 {
@@ -301,7 +274,6 @@ int rr_hdr_encode_error(uint32_t xid, uint32_t vers, uint32_t credits, enum rr_e
 	return rr_hdr_encode(&h, buf, cap, ret_len);
 }
 
-/** rr_priv_encode - encodes the private data sent while connecting; ignores p->present */
 void rr_priv_encode(const struct rr_priv *p, uint8_t out[RR_PRIV_BYTES])
 {
 	assert(p->send_bytes % PRIV_UNIT == 0 && p->recv_bytes % PRIV_UNIT == 0);
@@ -314,11 +286,6 @@ void rr_priv_encode(const struct rr_priv *p, uint8_t out[RR_PRIV_BYTES])
 	out[7] = (uint8_t)(p->recv_bytes / PRIV_UNIT - 1);
 }
 
-/** rr_priv_decode - decodes the peer's private data; the event pads it with zeros to 56 or 196 bytes
- * @data: private data of the connection manager's event, may be NULL when @len is 0
- * @len: its length there
- * @ret: always set
- */
 void rr_priv_decode(const void *data, size_t len, struct rr_priv *ret)
 {
 	const uint8_t *b = data;

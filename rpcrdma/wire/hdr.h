@@ -49,12 +49,13 @@ struct rr_hdr {
 	uint32_t err, vers_low, vers_high;
 };
 
-/** rr_hdr_init - sets the fixed part and empties all lists (does not clear the arrays) */
+/** rr_hdr_init - sets the fixed part and empties all lists (does not clear the arrays); the caller adds the rest */
 void rr_hdr_init(struct rr_hdr *h, uint32_t xid, uint32_t credits, uint32_t proc);
 
 /** rr_hdr_decode - parses the transport header at the start of a message
  * @buf, @len: the received message; reads at most @len bytes
- * @h: filled; on failure xid, vers, credits and proc are set as far as they were received (0 otherwise)
+ * @h: filled; on failure the lists are empty, and xid, vers, credits and proc are set as far as they were received (0
+ * otherwise)
  * @ret_len: length of the header; the RPC message follows (RR_MSG)
  *
  * Return: 0;
@@ -66,17 +67,23 @@ void rr_hdr_init(struct rr_hdr *h, uint32_t xid, uint32_t credits, uint32_t proc
  */
 must_check int rr_hdr_decode(const void *buf, size_t len, struct rr_hdr *h, size_t *ret_len);
 
-/** rr_hdr_encode - encodes @h
+/** rr_hdr_encode - encodes one of our own headers: RDMA_MSG, RDMA_NOMSG, RDMA_DONE, RDMA_ERROR
+ * @h: counts within the arrays, positions multiples of four (asserted)
  *
- * Return: 0 with *ret_len set; -EMSGSIZE if it does not fit @cap.
+ * Return: 0 with *ret_len set; -EMSGSIZE if it does not fit @cap (@buf is then undefined).
  */
 must_check int rr_hdr_encode(const struct rr_hdr *h, void *buf, size_t cap, size_t *ret_len);
 
-/** rr_hdr_bytes - returns the bytes that rr_hdr_encode() of this header takes */
+/** rr_hdr_bytes - returns the size on the wire of @h, which is our own or came from rr_hdr_decode() */
 size_t rr_hdr_bytes(const struct rr_hdr *h);
 
 /** rr_hdr_encode_error - encodes the reply to a bad header: 20 bytes (ERR_CHUNK) or 28 (ERR_VERS)
- * @vers: copied from the offending call, as the XID is (RFC 8166 section 4.5)
+ * @vers: copied from the offending call, as the XID is (RFC 8166 section 4.5), so that a sender of another version can
+ * match the reply
+ * @credits: current grant; an error takes part in the credit protocol like any reply
+ * @err: ERR_VERS reports versions 1 to 1
+ *
+ * Return: 0 with *ret_len set; -EMSGSIZE if @cap is too small.
  */
 must_check int rr_hdr_encode_error(uint32_t xid, uint32_t vers, uint32_t credits, enum rr_err err,
 				   void *buf, size_t cap, size_t *ret_len);
@@ -89,14 +96,17 @@ struct rr_priv {
 	uint32_t recv_bytes;     /* size of its receive buffers */
 };
 
-/** rr_priv_encode - encodes RR_PRIV_BYTES into @out; sizes are multiples of 1024 in 1024..262144 */
+/** rr_priv_encode - encodes RR_PRIV_BYTES into @out; sizes are multiples of 1024 in 1024..262144. Ignores
+ * p->present. */
 void rr_priv_encode(const struct rr_priv *p, uint8_t out[RR_PRIV_BYTES]);
 
-/** rr_priv_decode - decodes; absent, foreign or short data is no error: 1024 both ways, no flags */
+/** rr_priv_decode - decodes; absent, foreign or short data is no error: 1024 both ways, no flags
+ * @data, @len: of the connection manager's event, which pads it with zeros to 56 or 196 bytes; NULL, 0: absent */
 void rr_priv_decode(const void *data, size_t len, struct rr_priv *ret);
 
 /** rr_hdr_print - formats a header as one line for logs and for tests of captures, e.g.
  * "RDMA_MSG xid=0x1 cred=32 hdr=52 READ[pos=112: 131072+4] WRITE[1: 4096] REPLY[2: 124+65536]"
+ * @cap: at least 1
  *
  * Return: @buf.
  */

@@ -79,13 +79,6 @@ static void append_error(struct text *t, const struct rr_hdr *h)
 		append(t, " err=%u", h->err);
 }
 
-/** rr_hdr_print - formats @h as text
- * @h: decoded, or our own
- * @buf: receives the text
- * @cap: its size, at least 1
- *
- * Return: @buf.
- */
 char *rr_hdr_print(const struct rr_hdr *h, char *buf, size_t cap)
 {
 	struct text t = { buf, cap };

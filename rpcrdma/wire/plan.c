@@ -111,14 +111,6 @@ static bool call_fits(const struct rr_plan_call *p, size_t read_segs, size_t inl
 	return plus(header, inline_bytes) <= p->send_max;
 }
 
-/** rr_plan_call - chooses the form of a call and the chunks offered for its reply
- * @p: inputs set, outputs filled; on failure the outputs are undefined
- *
- * head_segs counts all segments of the message itself, before its payload and after it (pad included). A long
- * call of a message with a payload takes head_segs + arg_segs.
- *
- * Return: 0, or -EMSGSIZE if no form fits.
- */
 int rr_plan_call(struct rr_plan_call *p)
 {
 	bool has_bytes = p->has_arg && p->arg_bytes;
@@ -162,12 +154,6 @@ static enum rr_reply_form choose_reply(const struct rr_plan_reply *p)
 	return RR_REPLY_TOO_LONG;
 }
 
-/** rr_plan_reply - chooses the form of a reply
- * @p: inputs set, form filled
- *
- * An empty payload leaves its Write chunk unused. A Write chunk that is too small is the caller's error even if
- * the reply fits inline: an offered chunk must be used.
- */
 void rr_plan_reply(struct rr_plan_reply *p)
 {
 	p->form = choose_reply(p);

@@ -52,7 +52,11 @@ struct rr_plan_call {
  * Offers a Write or Reply chunk whenever the largest reply could exceed recv_max. The sum includes the chunk
  * lists in the reply's header. arg_bytes 0 is never a chunk (a zero-length Read segment must not be sent).
  *
- * Return: 0, or -EMSGSIZE if not even the header with its chunk lists fits send_max.
+ * head_segs counts all segments of the message itself, before its payload and after it (pad included). A long
+ * call of a message with a payload takes head_segs + arg_segs.
+ *
+ * Return: 0, or -EMSGSIZE if no form fits: not even the header with its chunk lists fits send_max; the outputs are
+ * undefined then.
  */
 must_check int rr_plan_call(struct rr_plan_call *p);
 
@@ -79,7 +83,8 @@ struct rr_plan_reply {
 
 /** rr_plan_reply - chooses the form of a reply
  *
- * An eligible result goes into a non-empty Write chunk whenever one was offered, even for one byte. A reply
+ * An eligible result goes into a non-empty Write chunk whenever one was offered, even for one byte; a Write chunk that is
+ * too small is the caller's error even if the reply fits inline. An empty payload leaves it unused. A reply
  * that fits is sent inline and returns the Reply chunk unused.
  */
 void rr_plan_reply(struct rr_plan_reply *p);

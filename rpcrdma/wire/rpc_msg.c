@@ -70,13 +70,6 @@ void rr_rpc_put_call(struct wire_put *p, const struct rr_rpc_call *c)
 	put_auth(p, &c->verf);
 }
 
-/** rr_rpc_get_call - parses a call header and leaves the cursor at the arguments
- * @g: at the XID
- * @c: filled as far as it goes
- *
- * Return: 0, -EBADMSG, or -EPROTONOSUPPORT when the RPC version is not 2 (the rest is not parsed, since its
- * meaning may differ in another version).
- */
 int rr_rpc_get_call(struct wire_get *g, struct rr_rpc_call *c)
 {
 	uint32_t dir;
@@ -97,10 +90,6 @@ int rr_rpc_get_call(struct wire_get *g, struct rr_rpc_call *c)
 	return wire_get_ok(g) ? 0 : -EBADMSG;
 }
 
-/** rr_rpc_put_reply - encodes a reply header
- * @p: cursor; results follow when accepted with RR_SUCCESS
- * @r: all of it
- */
 void rr_rpc_put_reply(struct wire_put *p, const struct rr_rpc_reply *r)
 {
 	wire_put_u32(p, r->xid);
@@ -145,14 +134,6 @@ static void get_denied(struct wire_get *g, struct rr_rpc_reply *r)
 	}
 }
 
-/** rr_rpc_get_reply - parses a reply header and leaves the cursor at the results
- * @g: at the XID
- * @r: filled as far as it goes
- *
- * An unknown status is well-formed: rr_rpc_errno() maps it.
- *
- * Return: 0 or -EBADMSG.
- */
 int rr_rpc_get_reply(struct wire_get *g, struct rr_rpc_reply *r)
 {
 	uint32_t dir, stat;
@@ -199,21 +180,11 @@ static const struct meaning *reply_meaning(const struct rr_rpc_reply *r)
 	return r->reject < ARRAY_SIZE(denied) ? &denied[r->reject] : &unknown;
 }
 
-/** rr_rpc_errno - maps a reply header to an errno; no other function does
- * @r: decoded
- *
- * Return: 0, -EPROTONOSUPPORT, -EOPNOTSUPP, -EINVAL, -EREMOTEIO or -EACCES, see rpc_msg.h.
- */
 int rr_rpc_errno(const struct rr_rpc_reply *r)
 {
 	return reply_meaning(r)->err;
 }
 
-/** rr_rpc_strerror - maps a reply header to text
- * @r: decoded
- *
- * Return: a constant string.
- */
 const char *rr_rpc_strerror(const struct rr_rpc_reply *r)
 {
 	static const char *const why[] = {
@@ -230,13 +201,6 @@ const char *rr_rpc_strerror(const struct rr_rpc_reply *r)
 	return reply_meaning(r)->text;
 }
 
-/** rr_rpc_put_auth_sys - encodes the body of an AUTH_SYS credential
- * @s: uses machine_len bytes of machine
- * @buf: receives the body, without flavor and length
- * @cap: size of @buf; RR_AUTH_BYTES_MAX is always enough
- *
- * Return: bytes written, or -EMSGSIZE if @cap is too small, the name too long or the groups too many.
- */
 int rr_rpc_put_auth_sys(const struct rr_auth_sys *s, void *buf, size_t cap)
 {
 	struct wire_put p;

@@ -36,23 +36,25 @@ struct rr_rpc_reply {
 /** rr_rpc_put_call - encodes a call header; uses all fields, including rpcvers */
 void rr_rpc_put_call(struct wire_put *p, const struct rr_rpc_call *c);
 
-/** rr_rpc_get_call - parses a call header
+/** rr_rpc_get_call - parses a call header and leaves the cursor at the arguments
  *
  * Return: 0; -EBADMSG when it is not a call, is truncated, or a credential exceeds 400 bytes (the fields before
- * it are set); -EPROTONOSUPPORT when rpcvers is not 2 (xid is set).
+ * it are set); -EPROTONOSUPPORT when rpcvers is not 2 (xid is set; the rest is not parsed, since its meaning may differ
+ * in another version).
  */
 must_check int rr_rpc_get_call(struct wire_get *g, struct rr_rpc_call *c);
 
-/** rr_rpc_put_reply - encodes a reply header, denied, or accepted with its verifier */
+/** rr_rpc_put_reply - encodes a reply header, denied, or accepted with its verifier; results follow RR_SUCCESS */
 void rr_rpc_put_reply(struct wire_put *p, const struct rr_rpc_reply *r);
 
-/** rr_rpc_get_reply - parses a reply header up to the results
+/** rr_rpc_get_reply - parses a reply header and leaves the cursor at the results
  *
- * Return: 0, whatever the status in the reply, or -EBADMSG when it is not a well-formed reply.
+ * Return: 0, whatever the status in the reply (an unknown one is well-formed), or -EBADMSG when it is not a well-formed
+ * reply.
  */
 must_check int rr_rpc_get_reply(struct wire_get *g, struct rr_rpc_reply *r);
 
-/** rr_rpc_errno - maps a reply header to an errno: 0 for success,
+/** rr_rpc_errno - maps a reply header to an errno, as no other function does: 0 for success,
  * -EPROTONOSUPPORT (PROG_UNAVAIL, PROG_MISMATCH, RPC_MISMATCH), -EOPNOTSUPP (PROC_UNAVAIL),
  * -EINVAL (GARBAGE_ARGS), -EREMOTEIO (SYSTEM_ERR, anything unknown), -EACCES (AUTH_ERROR) */
 int rr_rpc_errno(const struct rr_rpc_reply *r);
@@ -68,7 +70,12 @@ struct rr_auth_sys {
 	char machine[256];
 };
 
-/** rr_rpc_put_auth_sys - encodes a body; Return: its length, or -EMSGSIZE */
+/** rr_rpc_put_auth_sys - encodes the body of an AUTH_SYS credential, without flavor and length
+ * @s: uses machine_len bytes of machine
+ * @cap: RR_AUTH_BYTES_MAX is always enough
+ *
+ * Return: its length, or -EMSGSIZE if @cap is too small, the name too long or the groups too many.
+ */
 must_check int rr_rpc_put_auth_sys(const struct rr_auth_sys *s, void *buf, size_t cap);
 
 #endif

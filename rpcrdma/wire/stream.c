@@ -172,17 +172,11 @@ void rr_stream_decode_open(struct rr_stream *s, void *buf, size_t len, size_t ma
 	s->total = max;
 }
 
-/** rr_stream_bytes - returns the size of the un-reduced message encoded so far */
 size_t rr_stream_bytes(const struct rr_stream *s)
 {
 	return s->pos + (s->has_payload ? round_up4(s->payload.length) : 0);
 }
 
-/** rr_stream_decode_done - checks that a chunk, if any, matched an item that may be in a chunk
- * @s: all filters succeeded
- *
- * Return: 0 or -EBADMSG.
- */
 int rr_stream_decode_done(const struct rr_stream *s)
 {
 	return s->away == RR_AWAY_CHUNK && !s->chunk_used ? -EBADMSG : 0;
