@@ -92,7 +92,6 @@ void rr_area_unwait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
 }
 
 static const struct rr_own_ops own_area_ops = {
-	.name = "area",
 	.get = own_get,
 	.wait = own_wait,
 };

@@ -239,7 +239,6 @@ static void mode_release(struct rr_rreq *rr)
 }
 
 static const struct rr_srv_mode_ops mode_ops = {
-	.name = "modes",
 	.recv = mode_recv,
 	.claim = mode_claim,
 	.reply = rr_mode_reply,

@@ -151,7 +151,6 @@ static int conn_whole(struct rr_req *r)
 }
 
 const struct rr_conn_ops rr_rconn_ops = {
-	.name = "rdma",
 	.adopted = conn_adopted,
 	.close = conn_close,
 	.owed = conn_owed,

@@ -62,7 +62,6 @@ struct rr_conn_part {
  * each zone below RR_ZONE_FAR, or none. All of it is used on the engine of its connection; until the adoption, by the
  * thread that accepts. */
 struct rr_own_ops {
-	const char *name;
 	/* As rr_buf_get(): 0; -ENOBUFS: wait; -EMSGSIZE: larger than buf_max. The caller owns the buffer until put. */
 	int (*get)(struct rr_own_zone *own, size_t bytes, struct rpcrdma_buf **ret);
 	/* After -ENOBUFS: w->fn runs when a retry may succeed, in FIFO order, and not from inside. */
@@ -143,7 +142,6 @@ struct rr_req {
 };
 
 struct rr_conn_ops {
-	const char *name;
 	/* runs on the connection's engine: start watching the socket, count the connection for polling */
 	void (*adopted)(struct rpcrdma_conn *c);
 	/* called only while the connection is not dead; rr_conn_drained() follows later, not from inside */

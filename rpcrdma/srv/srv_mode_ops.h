@@ -23,7 +23,6 @@ struct rr_rconn;
 struct rr_rreq;
 
 struct rr_srv_mode_ops {
-	const char *name;
 	/* Handles a message before it is parsed. It may replace the bytes in @rc by those to parse.
 	 * Return: true: consumed, and @rc is reposted. After a violation the connection is being closed. */
 	bool (*recv)(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc *wc);

@@ -116,7 +116,6 @@ static void conn_free(struct rpcrdma_conn *base)
 }
 
 static const struct rr_conn_ops tcp_ops = {
-	.name = "tcp",
 	.adopted = conn_adopted,
 	.close = conn_close,
 	.owed = conn_owed,
