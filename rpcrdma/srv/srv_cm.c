@@ -98,7 +98,7 @@ static int on_recv_buf(struct rr_ep *ep, struct rpcrdma_buf **ret)
 	return rr_conn_buf_get(&c->base, RR_ZONE_RECVS, ep->recv_bytes, ret);
 }
 
-const struct rr_ep_ops rr_rconn_ep_ops = {
+static const struct rr_ep_ops ep_ops = {
 	.recv = rr_srv_recv,
 	.dead = on_dead,
 	.drained = on_drained,
@@ -187,7 +187,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 {
 	struct rr_dev *dev = rr_domain_dev_of(c->base.engine->domain, ev->qp->fabric);
 	const struct rpcrdma_svc_attr *attr = &c->base.svc->attr;
-	struct rr_ep_attr ea = { .ops = &rr_rconn_ep_ops,
+	struct rr_ep_attr ea = { .ops = &ep_ops,
 				 .owner = c,
 				 .msgs = MIN(RR_MSGS_FIRST, attr->credits),
 				 .msgs_max = attr->credits,

@@ -214,7 +214,7 @@ void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c);
  *
  * Return: 0; -EBADMSG: not an RPC call: nothing was done */
 must_check int rr_req_deliver(struct rr_req *r, const void *msg, size_t len);
-/** rr_req_use_mem - srv_mem.c: gives a transfer of the service's own memory a buffer
+/** rr_req_use_mem - srv_mem.c: gives a transfer of the service's own memory, p->mem, a buffer
  * @write: the transfer writes to it
  * Return: 0, -EFAULT, -ENOMEM, errors of the device. */
 must_check int rr_req_use_mem(struct rr_req *r, struct rpcrdma_xfer *p, bool write);

@@ -52,8 +52,6 @@ int rr_req_use_mem(struct rr_req *r, struct rpcrdma_xfer *p, bool write)
 	struct rpcrdma_buf *buf;
 	int rc;
 
-	if (!p->mem)
-		return 0;
 	if (write && !can_copy_to(r->pub.conn, p))
 		return -EFAULT;
 	rc = rr_svc_mem_get(r->pub.engine->domain, r->pub.conn->dev, p->mem, p->len, write, &buf);

@@ -138,7 +138,6 @@ static inline must_check int rr_rconn_send_buf(struct rr_rconn *c, struct rpcrdm
 }
 
 extern const struct rr_conn_ops rr_rconn_ops;
-extern const struct rr_ep_ops rr_rconn_ep_ops;
 
 /* srv_recv.c */
 /** rr_srv_recv - rr_ep_ops.recv of a responder: checks a message and delivers its request */

@@ -110,7 +110,8 @@ void rr_req_finish(struct rr_req *r)
 		if (p->done)
 			p->done(p, 0);
 	}
-	rr_req_free_mems(r);
+	if (r->mems)
+		rr_req_free_mems(r);
 	r->done = NULL;
 	if (done)
 		done(r->done_arg);
@@ -256,6 +257,14 @@ bool rpcrdma_req_conn_alive(const struct rpcrdma_req *req)
 	return !req->conn->dead;
 }
 
+/* @write: the transfer writes to its memory. Return: as rr_req_use_mem() */
+static int begin_xfer(struct rr_req *r, struct rpcrdma_xfer *p, bool write)
+{
+	p->req = &r->pub;
+	p->err = 0;
+	return p->mem ? rr_req_use_mem(r, p, write) : 0;
+}
+
 int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *piece)
 {
 	struct rr_req *r = req_of(req);
@@ -266,27 +275,22 @@ int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *piece)
 		return -EINVAL;
 	if (req->conn->dead)
 		return -ENOTCONN;
-	piece->req = req;
-	piece->err = 0;
-	rc = rr_req_use_mem(r, piece, true);
+	rc = begin_xfer(r, piece, true);
 	return rc ? rc : req->conn->ops->pull(r, piece);
 }
 
 int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_xfer *piece)
 {
+	struct rr_req *r = req_of(req);
 	int rc;
 
 	if (req->conn->dead)
 		return -ENOTCONN;
 	if ((uint64_t)piece->off + piece->len > req->room)
 		return -EMSGSIZE;
-	piece->req = req;
-	piece->err = 0;
 	piece->next = NULL;
-	rc = rr_req_use_mem(req_of(req), piece, false);
-	if (rc)
-		return rc;
-	return req->conn->ops->place(req_of(req), piece);
+	rc = begin_xfer(r, piece, false);
+	return rc ? rc : req->conn->ops->place(r, piece);
 }
 
 static void reply(struct rpcrdma_req *req, const struct rr_reply *a, void (*done)(void *arg),
