@@ -35,20 +35,13 @@ struct part {
 
 static void pull_parts(struct rr_rreq *rr);
 
-static bool is_joined(const struct rr_rreq *rr)
-{
-	return rr->reads.has_item && rr->base.pub.conn->svc->attr.whole_calls;
-}
-
 static size_t joined_bytes(const struct rr_rreq *rr)
 {
-	return is_joined(rr) ? round_up4((size_t)rr->reads.item_bytes) : 0;
+	return rr_srv_is_joined(rr) ? round_up4((size_t)rr->reads.item_bytes) : 0;
 }
 
 uint64_t rr_srv_call_bytes(const struct rr_rreq *rr, size_t msg_len)
 {
-	if (!rr->reads.has_pzrc && !is_joined(rr))
-		return 0;
 	return (uint64_t)(rr->reads.has_pzrc ? rr->reads.pzrc_bytes : msg_len) + joined_bytes(rr);
 }
 
@@ -56,8 +49,8 @@ uint64_t rr_srv_call_bytes(const struct rr_rreq *rr, size_t msg_len)
 static bool find_part(const struct rr_rreq *rr, uint32_t at, struct part *ret)
 {
 	const struct rr_read_info *in = &rr->reads;
-	uint32_t call = in->pzrc_bytes, item = is_joined(rr) ? in->item_bytes : 0;
-	uint32_t head = is_joined(rr) ? MIN(in->item_position, call) : call;
+	uint32_t call = in->pzrc_bytes, item = rr_srv_is_joined(rr) ? in->item_bytes : 0;
+	uint32_t head = rr_srv_is_joined(rr) ? MIN(in->item_position, call) : call;
 
 	if (at < head)
 		*ret = (struct part){ .off = at, .len = head - at, .to = at };
@@ -112,7 +105,7 @@ static void pull_parts(struct rr_rreq *rr)
 			end_call(rr);
 		return;
 	}
-	if (is_joined(rr)) {
+	if (rr_srv_is_joined(rr)) {
 		rr_count(rr->base.pub.engine, bytes_in, rr->reads.item_bytes);
 		rr->joined = true;
 	}
@@ -143,7 +136,7 @@ static void get_buf(struct rr_rreq *rr)
 		return;
 	}
 	rr_count(c->engine, long_calls, rr->reads.has_pzrc);
-	if (is_joined(rr)) {
+	if (rr_srv_is_joined(rr)) {
 		if (!rr->reads.has_pzrc)
 			copy_message(rr);
 		memset((uint8_t *)rr->call_buf->addr + rr->reads.item_position + rr->reads.item_bytes, 0,

@@ -151,10 +151,22 @@ void rr_srv_deliver(struct rr_rreq *rr, uint8_t *msg, size_t len);
 void rr_srv_forget(struct rr_rreq *rr);
 
 /* srv_long.c */
-/** rr_srv_call_bytes - returns the size of the buffer that a call needs beyond its message of @msg_len bytes; 0: none */
+/** rr_srv_is_joined - is the payload of the Read chunk pulled before the service gets the call? */
+static inline bool rr_srv_is_joined(const struct rr_rreq *rr)
+{
+	return rr->reads.has_item && rr->base.pub.conn->svc->attr.whole_calls;
+}
+
+/** rr_srv_is_long - has a checked call parts that are pulled before the service gets it? Then rr_srv_pull_call() */
+static inline bool rr_srv_is_long(const struct rr_rreq *rr)
+{
+	return rr->reads.has_pzrc || rr_srv_is_joined(rr);
+}
+
+/** rr_srv_call_bytes - returns the size of the buffer that such a call needs; its message has @msg_len bytes */
 uint64_t rr_srv_call_bytes(const struct rr_rreq *rr, size_t msg_len);
 
-/** rr_srv_pull_call - pulls such a call, and then delivers it; it waits for memory
+/** rr_srv_pull_call - pulls it, and then delivers it; it waits for memory
  * @msg, @len: the message in the receive buffer */
 void rr_srv_pull_call(struct rr_rreq *rr, const uint8_t *msg, size_t len);
 

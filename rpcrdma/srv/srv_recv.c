@@ -144,7 +144,7 @@ void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc)
 		return;
 	}
 	if (rr_chunk_check_reads(h, msg_len, c->base.svc->attr.call_bytes_max, &rr->reads) ||
-	    rr_srv_call_bytes(rr, msg_len) > rr_conn_buf_max(&c->base, RR_ZONE_CALLS) ||
+	    (rr_srv_is_long(rr) && rr_srv_call_bytes(rr, msg_len) > rr_conn_buf_max(&c->base, RR_ZONE_CALLS)) ||
 	    rr_chunk_check_writes(h, (uint64_t)RPCRDMA_CALL_BYTES_MAX * 2) ||
 	    (h->proc == RR_NOMSG) != rr->reads.has_pzrc || (h->proc == RR_MSG && !msg_len)) {
 		refuse_request(rr, RR_ERR_CHUNK);
@@ -167,7 +167,7 @@ void rr_srv_recv(struct rr_done *done, const struct rr_wc *wc)
 	rr_count(e, chunks_write, h->nwrites);
 	rr_count(e, chunks_reply, h->has_reply);
 	rr_count(e, inline_msgs, !rr->reads.has_pzrc);
-	if (rr_srv_call_bytes(rr, msg_len))
+	if (rr_srv_is_long(rr))
 		rr_srv_pull_call(rr, rc->buf + hdr_len, msg_len);
 	else
 		rr_srv_deliver(rr, rc->buf + hdr_len, msg_len);
