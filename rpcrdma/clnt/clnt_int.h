@@ -279,18 +279,22 @@ uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns);
 /** rr_clnt_cred - encodes the client's own credential once; Return: 0, -EINVAL */
 must_check int rr_clnt_cred(struct rpcrdma_clnt *c);
 
-/** rr_clnt_encode - encodes the RPC header with credential, then the arguments
- * Return: 0; -EMSGSIZE: buffer too small (s->overflow); -EINVAL: the arguments do not encode, call->user->why says
- * why. */
-must_check int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap);
+/* Where calls are encoded: it grows to the longest one so far. */
+struct rr_encode_buf {
+	uint8_t *mem; /* of malloc(), or NULL */
+	size_t bytes;
+};
 
-/** rr_clnt_put_header - encodes the RPC header alone, of a call with ready arguments; marks their payload
- * Return: 0; -EMSGSIZE; -EINVAL */
-must_check int rr_clnt_put_header(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap);
-
-/** rr_clnt_put_ready - appends the ready arguments without payload to the header
- * Return: 0; -EMSGSIZE: buffer too small */
-must_check int rr_clnt_put_ready(struct rr_call *call, struct rr_stream *s);
+/** rr_clnt_encode - encodes the RPC header with credential, then the arguments without their payload
+ * @s: set up here; its buffer holds the reduced message afterwards
+ * @first: size of a new buffer
+ * @front: bytes left free at the start of the buffer
+ * @apart: the header alone: the call's ready arguments stay where they are; their payload is marked nevertheless
+ *
+ * Return: 0; -EMSGSIZE: longer than call_bytes_max; -EINVAL: the arguments do not encode, or their payload has no
+ * memory: call->user->why says why, or is NULL; -ENOMEM. */
+must_check int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, struct rr_encode_buf *buf, size_t first,
+			      size_t front, bool apart);
 
 /** rr_clnt_decode - decodes the RPC reply header and, on success, the results, from a prepared stream
  * Return: the error of the header (rr_rpc_errno); -EBADMSG: the results do not decode; -EMSGSIZE: their payload is

@@ -6,14 +6,15 @@
  * Operation:  rr_clnt_encode() writes header and arguments into a stream without the payload; the transport
  *             moves that itself. rr_clnt_decode() reads a reply from a stream for which the transport has set
  *             the location of the payload.
- * Memory:     The client's own credential is encoded once; a call's own one with the call. Payload in the
- *             message is copied to the caller's sink and counted.
+ * Memory:     The client's own credential is encoded once; a call's own one with the call. The transport owns the
+ *             buffer of the encoded message. Payload in the message is copied to the caller's sink and counted.
  * Threads:    The engine's.
- * Errors:     -EMSGSIZE from encoding means that a larger buffer may help (the stream's `overflow`).
+ * Errors:     While a message overflows its buffer, the buffer grows, up to call_bytes_max.
  * See:        RFC 5531 sections 9 and appendix A; rpc_msg.h, stream.h.
  */
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clnt_int.h"
@@ -103,20 +104,16 @@ static int put_header(struct rr_call *call, struct rr_stream *s, void *buf, size
 	return 0;
 }
 
-int rr_clnt_put_header(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap)
+static void mark_ready(const struct rpcrdma_ready *r, struct rr_stream *s)
 {
-	const struct rpcrdma_ready *r = call->user->ready;
-	int rc = put_header(call, s, buf, cap);
-
-	if (rc || !r->payload_bytes)
-		return rc;
+	if (!r->payload_bytes)
+		return;
 	s->has_payload = true;
 	s->payload = (struct rpcrdma_payload){ .length = r->payload_bytes, .iov = r->payload, .iovcnt = r->payloadcnt };
 	s->payload_pos = s->pos + r->payload_at;
-	return 0;
 }
 
-int rr_clnt_put_ready(struct rr_call *call, struct rr_stream *s)
+static int put_ready(const struct rr_call *call, struct rr_stream *s)
 {
 	const struct rpcrdma_ready *r = call->user->ready;
 
@@ -132,27 +129,54 @@ int rr_clnt_put_ready(struct rr_call *call, struct rr_stream *s)
 	return 0;
 }
 
-/* @call: the call
- * @s: stream, set up here; its buffer holds the reduced message afterwards
- * @buf, @cap: for the message without its payload
- *
- * Return: 0, -EMSGSIZE or -EINVAL. */
-int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap)
+/* Return: 0; -EMSGSIZE: @cap is too small; -EINVAL */
+static int encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap, bool apart)
 {
 	const struct rpcrdma_call *user = call->user;
-	int rc = user->ready ? rr_clnt_put_header(call, s, buf, cap) : put_header(call, s, buf, cap);
+	int rc = put_header(call, s, buf, cap);
 
 	if (rc)
 		return rc;
-	if (user->ready)
-		return rr_clnt_put_ready(call, s);
+	if (user->ready) {
+		mark_ready(user->ready, s);
+		return apart ? 0 : put_ready(call, s);
+	}
 	/* filters take their data without const, since the same one decodes */
-	if (!user->encode || user->encode(&s->xdr, (void *)(uintptr_t)user->args))
-		return 0;
-	if (s->overflow)
-		return -EMSGSIZE;
-	call->user->why = "the arguments do not encode: a filter returned FALSE (a payload longer than its maximum?)";
-	return -EINVAL;
+	if (user->encode && !user->encode(&s->xdr, (void *)(uintptr_t)user->args)) {
+		if (s->overflow)
+			return -EMSGSIZE;
+		call->user->why =
+			"the arguments do not encode: a filter returned FALSE (a payload longer than its maximum?)";
+		return -EINVAL;
+	}
+	/* the filter has compared the payload with its iov, unless there is no iov */
+	return s->has_payload && s->payload.length && !s->payload.iovcnt ? -EINVAL : 0;
+}
+
+static int grow(struct rr_encode_buf *buf, size_t bytes)
+{
+	uint8_t *bigger = realloc(buf->mem, bytes);
+
+	if (!bigger)
+		return -ENOMEM;
+	buf->mem = bigger;
+	buf->bytes = bytes;
+	return 0;
+}
+
+int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, struct rr_encode_buf *buf, size_t first, size_t front,
+		   bool apart)
+{
+	size_t max = call->clnt->attr.call_bytes_max;
+	int rc = buf->mem ? 0 : grow(buf, first);
+
+	while (!rc) {
+		rc = encode(call, s, buf->mem + front, buf->bytes - front, apart);
+		if (rc != -EMSGSIZE || buf->bytes >= max)
+			return rc;
+		rc = grow(buf, MIN(buf->bytes * 4, max));
+	}
+	return rc;
 }
 
 uint32_t rr_clnt_verf_room(const struct rr_call *call)

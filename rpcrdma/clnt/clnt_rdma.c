@@ -75,7 +75,7 @@ static void link_free(struct rr_link *l)
 		rr_cm_destroy(l->cm);
 	}
 	rr_reg_close(l->reg);
-	free(l->scratch);
+	free(l->scratch.mem);
 	free(l);
 }
 

@@ -37,8 +37,7 @@ struct rr_link {
 
 	struct list calls;            /* rr_rcall: in progress, or with a Send in flight */
 	struct list free_calls;
-	uint8_t *scratch;             /* messages are encoded here before their form is known */
-	size_t scratch_bytes;
+	struct rr_encode_buf scratch; /* messages are encoded here before their form is known */
 	uint32_t msg_bytes;           /* size of message buffers */
 	unsigned nmsgs;               /* their number */
 	struct rr_buf *free_msgs;

@@ -171,38 +171,6 @@ static bool is_apart(const struct rr_link *l, const struct rr_call *call)
 	return call->user->ready && call->ready_bytes + RR_HDR_MIN > l->clnt->send_inline;
 }
 
-/* Encodes into the link's scratch buffer, which grows to the longest call so far. */
-static int encode(struct rr_link *l, struct rr_call *call, struct rr_stream *s)
-{
-	size_t bytes = l->scratch_bytes ? l->scratch_bytes : SCRATCH_BYTES, max = l->clnt->attr.call_bytes_max;
-	uint8_t *bigger;
-	int rc;
-
-	for (;;) {
-		if (bytes > l->scratch_bytes) {
-			bigger = realloc(l->scratch, bytes);
-			if (!bigger)
-				return -ENOMEM;
-			l->scratch = bigger;
-			l->scratch_bytes = bytes;
-		}
-		rc = is_apart(l, call) ? rr_clnt_put_header(call, s, l->scratch, l->scratch_bytes) :
-					 rr_clnt_encode(call, s, l->scratch, l->scratch_bytes);
-		if (rc != -EMSGSIZE || bytes >= max)
-			return rc;
-		bytes = MIN(bytes * 4, max);
-	}
-}
-
-static bool payload_is_there(const struct rpcrdma_payload *p)
-{
-	uint64_t sum = 0;
-
-	for (int i = 0; i < p->iovcnt; i++)
-		sum += p->iov[i].iov_len;
-	return sum >= p->length;
-}
-
 /* Each window needs a request of the send queue, and the lists have to fit the headers of call and reply. */
 static unsigned seg_limit(const struct rr_link *l, const struct rpcrdma_call *call)
 {
@@ -225,8 +193,8 @@ static unsigned segments(const struct rpcrdma_clnt *c, const struct iovec *iov, 
 	return segments_upto(c, iov, iovcnt, len, RR_REG_SEGS_MAX);
 }
 
-static int plan(const struct rr_link *l, const struct rr_call *call, const struct rr_stream *s,
-		struct rr_plan_call *p)
+/* Encodes a call to the link's scratch buffer, and chooses its form. */
+static int plan(struct rr_link *l, struct rr_call *call, struct rr_stream *s, struct rr_plan_call *p)
 {
 	const struct rpcrdma_ready *ready = call->user->ready;
 	unsigned limit = seg_limit(l, call->user);
@@ -234,9 +202,10 @@ static int plan(const struct rr_link *l, const struct rr_call *call, const struc
 	uint64_t room = rr_clnt_sink_bytes(call);
 	size_t reply_max = (size_t)RR_RPC_REPLY_HDR_BYTES + call->user->reply_max + rr_clnt_verf_room(call);
 	struct iovec room_iov = { 0 };
+	int err = rr_clnt_encode(call, s, &l->scratch, SCRATCH_BYTES, 0, apart);
 
-	if (s->has_payload && !payload_is_there(&s->payload))
-		return -EINVAL;
+	if (err)
+		return err;
 	if (call->room)
 		room_iov = (struct iovec){ call->room->mem, call->room->bytes };
 	if (room > UINT32_MAX) {
@@ -484,9 +453,7 @@ int rr_rcall_resume(struct rr_rcall *rc)
 	size_t len = 0;
 	int err;
 
-	err = encode(l, rc->call, &s);
-	if (!err)
-		err = plan(l, rc->call, &s, &p);
+	err = plan(l, rc->call, &s, &p);
 	if (!err)
 		err = prepare(l, rc, &p, &s, &len);
 	if (!err)
@@ -513,9 +480,7 @@ int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
 
 	if (!l || l->ending)
 		return -ENOTCONN;
-	err = encode(l, call, &s);
-	if (!err)
-		err = plan(l, call, &s, &p);
+	err = plan(l, call, &s, &p);
 	if (err)
 		return err;
 	rc = rcall_get(l);

@@ -17,8 +17,8 @@
 struct rr_tclnt_out {
 	struct list link;     /* tcp->queue, tcp->sent or free_outs */
 	struct rr_call *call; /* NULL: given up. GONE: its memory is still written from */
-	uint8_t *head;        /* mark and message, without the payload */
-	size_t cap, head_bytes;
+	struct rr_encode_buf head; /* mark and message, without the payload */
+	size_t head_bytes;
 	size_t split;         /* where in head the payload belongs */
 	struct rpcrdma_payload payload;
 	const struct rpcrdma_ready *ready; /* written from there, behind head; NULL: none */

@@ -28,7 +28,7 @@
 
 static void out_free(struct rr_tclnt_out *out)
 {
-	free(out->head);
+	free(out->head.mem);
 	free(out);
 }
 
@@ -105,7 +105,7 @@ static void gather(const struct rr_tclnt_out *out, struct gather *g)
 
 	g->n = 0;
 	g->skip = out->done;
-	add(g, out->head, out->split);
+	add(g, out->head.mem, out->split);
 	if (out->ready)
 		add_ready(g, out, 0, out->ready_split);
 	for (int i = 0; left && g->n < IOV_BATCH; i++) {
@@ -119,7 +119,7 @@ static void gather(const struct rr_tclnt_out *out, struct gather *g)
 	add(g, zeros, round_up4(out->payload.length) - out->payload.length);
 	if (out->ready)
 		add_ready(g, out, out->ready_split, out->ready_bytes);
-	add(g, out->head + out->split, out->head_bytes - out->split);
+	add(g, out->head.mem + out->split, out->head_bytes - out->split);
 }
 
 /* Return: true: the record is completely written */
@@ -168,45 +168,16 @@ void rr_tclnt_flush(struct rr_tclnt *t)
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-static int encode(struct rr_tclnt_out *out, struct rr_call *call, struct rr_stream *s)
+static void take_payload(struct rr_tclnt_out *out, const struct rr_stream *s)
 {
-	size_t cap = out->cap ? out->cap : HEAD_BYTES, max = call->clnt->attr.call_bytes_max;
-	uint8_t *bigger;
-	int rc;
-
-	for (;;) {
-		if (cap > out->cap) {
-			bigger = realloc(out->head, cap);
-			if (!bigger)
-				return -ENOMEM;
-			out->head = bigger;
-			out->cap = cap;
-		}
-		rc = out->ready ? rr_clnt_put_header(call, s, out->head + RR_MARK_BYTES, out->cap - RR_MARK_BYTES) :
-				  rr_clnt_encode(call, s, out->head + RR_MARK_BYTES, out->cap - RR_MARK_BYTES);
-		if (rc != -EMSGSIZE || cap >= max)
-			return rc;
-		cap = MIN(cap * 4, max);
-	}
-}
-
-static int take_payload(struct rr_tclnt_out *out, const struct rr_stream *s)
-{
-	uint64_t sum = 0;
-
 	out->payload = (struct rpcrdma_payload){ 0 };
 	out->split = out->head_bytes;
 	if (!s->has_payload)
-		return 0;
-	for (int i = 0; i < s->payload.iovcnt; i++)
-		sum += s->payload.iov[i].iov_len;
-	if (sum < s->payload.length)
-		return -EINVAL;
+		return;
 	out->payload = s->payload;
 	if (s->payload.iov == &s->payload.here)
 		out->payload.iov = &out->payload.here;
 	out->split = out->ready ? out->head_bytes : RR_MARK_BYTES + s->payload_pos;
-	return 0;
 }
 
 int rr_tclnt_send(struct rpcrdma_clnt *c, struct rr_call *call)
@@ -224,20 +195,18 @@ int rr_tclnt_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	out->ready = call->ready_bytes > READY_COPY_MAX ? call->user->ready : NULL;
 	out->ready_bytes = out->ready ? call->ready_bytes : 0;
 	out->ready_split = out->ready && call->user->ready->payload_bytes ? call->user->ready->payload_at : out->ready_bytes;
-	rc = encode(out, call, &s);
+	rc = rr_clnt_encode(call, &s, &out->head, HEAD_BYTES, RR_MARK_BYTES, out->ready);
 	if (rc)
 		goto fail;
 	out->head_bytes = RR_MARK_BYTES + rr_stream_len(&s);
 	s.pos += out->ready_bytes; /* they are not in its buffer */
-	rc = take_payload(out, &s);
-	if (rc)
-		goto fail;
+	take_payload(out, &s);
 	out->total = RR_MARK_BYTES + rr_stream_bytes(&s);
 	if (out->total - RR_MARK_BYTES >= RR_MARK_LAST) {
 		rc = -EMSGSIZE;
 		goto fail;
 	}
-	put_be32(out->head, RR_MARK_LAST | (uint32_t)(out->total - RR_MARK_BYTES));
+	put_be32(out->head.mem, RR_MARK_LAST | (uint32_t)(out->total - RR_MARK_BYTES));
 	out->done = 0;
 	out->call = call;
 	call->xprt = out;
