@@ -43,8 +43,6 @@
 #define BACKOFF_DOUBLINGS 6u
 #define AWAY_MS 5000u
 
-static void on_timer(struct rpcrdma_timer *t);
-
 /* ---- state -------------------------------------------------------------------------------- */
 
 static void set_why(struct rpcrdma_clnt *c, const char *why)
@@ -481,16 +479,13 @@ void rpcrdma_clnt_info_sized(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_i
 		.send_inline = c->send_inline,
 		.recv_inline = c->recv_inline,
 		.remote_inv = c->remote_inv,
-		.reach = c->ops->reach(c),
 		.reconnects = c->reconnects,
 		.err = c->last_err,
-		.unsent = c->ops->unsent(c),
 	};
 
+	c->ops->info(c, &i);
 	list_for_each(node, &c->waiting)
 		i.unsent++;
-	c->ops->info(c, &i);
 	snprintf(i.why, sizeof(i.why), "%.*s", (int)sizeof(i.why) - 1, c->why);
-	snprintf(i.device, sizeof(i.device), "%s", c->ops->device(c));
 	rr_sized_out(ret, bytes, &i, sizeof(i));
 }

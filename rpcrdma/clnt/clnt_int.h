@@ -141,17 +141,13 @@ struct rr_clnt_ops {
 	/* Is the end of the connection known? rr_clnt_down() follows then, not inside this call. If no call is in
 	 * flight, an end that the engine has not noticed yet is detected here. @look: may make a system call. */
 	bool (*is_over)(struct rpcrdma_clnt *c, bool look);
-	/* Returns the number of sent calls that are not completely handed over to the kernel or the device. */
-	uint32_t (*unsent)(const struct rpcrdma_clnt *c);
 	/* Gives up the connection or the attempt; rr_clnt_down() follows, not inside this call. */
 	void (*disconnect)(struct rpcrdma_clnt *c, const char *why);
 	/* Frees everything, waiting until the fabric does not use it any more; no callbacks. */
 	void (*fini)(struct rpcrdma_clnt *c);
-	const char *(*device)(const struct rpcrdma_clnt *c);
-	/* Sets the name of the strategy, a description of cached registrations, their limit, and the members about
-	 * modes; all but the name only while connected */
+	/* Sets device, reach, the members about registration and modes, and in `unsent` the number of sent calls that
+	 * are not completely handed over to the kernel or the device. Without a connection some stay zero. */
 	void (*info)(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
-	enum rpcrdma_reach (*reach)(const struct rpcrdma_clnt *c);
 };
 
 /** rr_clnt_verf_room - bytes to leave in a reply for its verifier: servers of AUTH_NONE and AUTH_SYS send none */

@@ -230,7 +230,7 @@ static int on_recv_buf(struct rr_ep *ep, struct rpcrdma_buf **ret)
 	return rr_link_msg_get(ep->owner, ret);
 }
 
-const struct rr_ep_ops rr_link_ep_ops = {
+static const struct rr_ep_ops link_ep_ops = {
 	.recv = rr_link_recv,
 	.dead = on_dead,
 	.drained = on_drained,
@@ -257,7 +257,7 @@ static int link_connect(struct rr_link *l)
 {
 	const struct rpcrdma_clnt_attr *a = &l->clnt->attr;
 	struct rr_ep_attr ea = {
-		.ops = &rr_link_ep_ops,
+		.ops = &link_ep_ops,
 		.owner = l,
 		.msgs = MIN(MSGS_FIRST, a->credits),
 		.msgs_max = a->credits,
@@ -513,17 +513,6 @@ static bool clnt_rdma_is_over(struct rpcrdma_clnt *c, bool look)
 	return l->ending;
 }
 
-static uint32_t clnt_rdma_unsent(const struct rpcrdma_clnt *c)
-{
-	const struct rr_link *l = rr_link_of(c);
-	uint32_t n = 0;
-
-	if (l)
-		list_for_each(node, &l->calls)
-			n += !list_entry(node, struct rr_rcall, link)->post.posted;
-	return n;
-}
-
 static void clnt_rdma_disconnect(struct rpcrdma_clnt *c, const char *why)
 {
 	rr_link_fail(rr_link_of(c), -ECONNABORTED, "%s", why);
@@ -541,13 +530,6 @@ static void clnt_rdma_fini(struct rpcrdma_clnt *c)
 	rr_link_fail(l, -ECANCELED, "client destroyed");
 }
 
-static const char *clnt_rdma_device(const struct rpcrdma_clnt *c)
-{
-	const struct rr_link *l = rr_link_of(c);
-
-	return l ? l->dev->fabric->attr.device : "";
-}
-
 static void clnt_rdma_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
 	const struct rr_link *l = rr_link_of(c);
@@ -555,19 +537,17 @@ static void clnt_rdma_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_inf
 	ret->registration = c->attr.registration;
 	if (!l)
 		return;
+	snprintf(ret->device, sizeof(ret->device), "%s", l->dev->fabric->attr.device);
+	if (l->connected)
+		ret->reach = l->qp->reach;
+	list_for_each(node, &l->calls)
+		ret->unsent += !list_entry(node, struct rr_rcall, link)->post.posted;
 	ret->registration = l->reg->name;
 	ret->fallback = l->reg->fallback;
 	snprintf(ret->kept, sizeof(ret->kept), "%s", l->reg->kept);
 	ret->reg_bytes = l->reg->bytes;
 	if (l->mode)
 		l->mode->ops->info(l, ret);
-}
-
-static enum rpcrdma_reach clnt_rdma_reach(const struct rpcrdma_clnt *c)
-{
-	const struct rr_link *l = rr_link_of(c);
-
-	return l && l->connected ? l->qp->reach : RPCRDMA_REACH_NONE;
 }
 
 const struct rr_clnt_ops rr_clnt_rdma_ops = {
@@ -577,10 +557,7 @@ const struct rr_clnt_ops rr_clnt_rdma_ops = {
 	.send = rr_rcall_send,
 	.cancel = clnt_rdma_cancel,
 	.is_over = clnt_rdma_is_over,
-	.unsent = clnt_rdma_unsent,
 	.disconnect = clnt_rdma_disconnect,
 	.fini = clnt_rdma_fini,
-	.device = clnt_rdma_device,
 	.info = clnt_rdma_info,
-	.reach = clnt_rdma_reach,
 };

@@ -118,8 +118,6 @@ static inline struct rr_link *rr_link_of(const struct rpcrdma_clnt *c)
 	return c->xprt;
 }
 
-extern const struct rr_ep_ops rr_link_ep_ops;
-
 /* ---- clnt_rdma_bufs.c ----------------------------------------------------------------------- */
 
 /** rr_link_msgs_grow - allocates message buffers for @recvs receives, and as many Sends, if there are fewer

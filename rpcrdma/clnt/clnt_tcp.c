@@ -249,15 +249,6 @@ static bool tcp_is_over(struct rpcrdma_clnt *c, bool look)
 	return t->ending;
 }
 
-static uint32_t tcp_unsent(const struct rpcrdma_clnt *c)
-{
-	uint32_t n = 0;
-
-	list_for_each(node, &rr_tclnt_of(c)->queue)
-		n++;
-	return n;
-}
-
 static void tcp_disconnect(struct rpcrdma_clnt *c, const char *why)
 {
 	rr_tclnt_fail(rr_tclnt_of(c), -ECONNABORTED, "%s", why);
@@ -274,22 +265,13 @@ static void tcp_fini(struct rpcrdma_clnt *c)
 		tcp_free(t);
 }
 
-static const char *tcp_device(const struct rpcrdma_clnt *c)
-{
-	(void)c;
-	return "tcp";
-}
-
-static enum rpcrdma_reach tcp_reach(const struct rpcrdma_clnt *c)
-{
-	(void)c;
-	return RPCRDMA_REACH_SOCKET;
-}
-
 static void tcp_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
-	(void)c;
+	snprintf(ret->device, sizeof(ret->device), "tcp");
+	ret->reach = RPCRDMA_REACH_SOCKET;
 	ret->registration = "none";
+	list_for_each(node, &rr_tclnt_of(c)->queue)
+		ret->unsent++;
 }
 
 const struct rr_clnt_ops rr_clnt_tcp_ops = {
@@ -299,10 +281,7 @@ const struct rr_clnt_ops rr_clnt_tcp_ops = {
 	.send = rr_tclnt_send,
 	.cancel = rr_tclnt_cancel,
 	.is_over = tcp_is_over,
-	.unsent = tcp_unsent,
 	.disconnect = tcp_disconnect,
 	.fini = tcp_fini,
-	.device = tcp_device,
 	.info = tcp_info,
-	.reach = tcp_reach,
 };

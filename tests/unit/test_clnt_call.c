@@ -74,12 +74,6 @@ static bool fake_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	return fake.unsent;
 }
 
-static uint32_t fake_unsent(const struct rpcrdma_clnt *c)
-{
-	(void)c;
-	return 0;
-}
-
 static bool fake_is_over(struct rpcrdma_clnt *c, bool look)
 {
 	(void)c;
@@ -100,15 +94,10 @@ static void fake_fini(struct rpcrdma_clnt *c)
 	fake.finis++;
 }
 
-static const char *fake_name(const struct rpcrdma_clnt *c)
-{
-	(void)c;
-	return "fake";
-}
-
 static void fake_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
-	ret->registration = fake_name(c);
+	(void)c;
+	ret->registration = "fake";
 }
 
 static const struct rr_clnt_ops fake_ops = {
@@ -118,10 +107,8 @@ static const struct rr_clnt_ops fake_ops = {
 	.send = fake_send,
 	.cancel = fake_cancel,
 	.is_over = fake_is_over,
-	.unsent = fake_unsent,
 	.disconnect = fake_disconnect,
 	.fini = fake_fini,
-	.device = fake_name,
 	.info = fake_info,
 };
 
