@@ -35,6 +35,20 @@ CHECKED_OP(mul_size, size_t, mul)
 
 #undef CHECKED_OP
 
+/** pages_around - finds the whole pages that contain [@at, @at + @len)
+ * @page: their size
+ * Return: false: the range exceeds the address space */
+static inline must_check bool pages_around(uintptr_t at, size_t len, size_t page, uintptr_t *ret_start, uintptr_t *ret_end)
+{
+	uintptr_t end;
+
+	if (__builtin_add_overflow(at, len, &end) || __builtin_add_overflow(end, page - 1, &end))
+		return false;
+	*ret_start = at & ~(page - 1);
+	*ret_end = end & ~(page - 1);
+	return true;
+}
+
 /** range_fits - is [@off, @off + @len) inside [0, @size), without overflow? */
 static inline bool range_fits(uint64_t off, uint64_t len, uint64_t size)
 {

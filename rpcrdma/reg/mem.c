@@ -204,10 +204,9 @@ void rpcrdma_mem_free(struct rpcrdma_domain *d, void *addr)
 
 static bool is_mapped(const void *addr, size_t bytes)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start = (uintptr_t)addr & ~(page - 1), end;
+	uintptr_t start, end;
 
-	return !__builtin_add_overflow((uintptr_t)addr, bytes, &end) &&
+	return pages_around((uintptr_t)addr, bytes, (size_t)sysconf(_SC_PAGESIZE), &start, &end) &&
 	       !msync((void *)start, end - start, MS_ASYNC);
 }
 
@@ -288,13 +287,10 @@ static bool can_populate(void *start, size_t bytes, bool write)
 
 static bool is_range_there(void *addr, size_t len, bool write)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start = (uintptr_t)addr & ~(page - 1), end;
+	uintptr_t start, end;
 
-	if (__builtin_add_overflow((uintptr_t)addr, len, &end) ||
-	    __builtin_add_overflow(end, page - 1, &end))
+	if (!pages_around((uintptr_t)addr, len, (size_t)sysconf(_SC_PAGESIZE), &start, &end))
 		return false;
-	end &= ~(page - 1);
 	if (can_populate((void *)start, end - start, write))
 		return true;
 	if (write && errno == EINVAL && can_populate((void *)start, end - start, false))
@@ -323,8 +319,7 @@ void rr_mem_fini(struct rpcrdma_domain *d)
 	while ((node = list_pop(&d->mems))) {
 		struct rr_mem *mem = list_entry(node, struct rr_mem, link);
 
-		rr_reg_slab_forget(mem);
-		rr_svc_mem_forget(d, mem->x.mem, mem->x.bytes);
+		unlist(d, mem);
 		unmake(mem);
 	}
 }

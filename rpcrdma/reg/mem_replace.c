@@ -27,7 +27,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/checked.h"
 #include "reg_int.h"
 
 /* Returns [start, end) of @x as a separate extent, which owns @fd. */

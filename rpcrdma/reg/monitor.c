@@ -302,13 +302,7 @@ bool rr_monitor_settle(struct rr_monitor *m)
 
 static bool whole_pages(const struct rr_monitor *m, uintptr_t *start, uintptr_t *end)
 {
-	size_t up;
-
-	if (*start >= *end || !add_size(*end, m->page - 1, &up))
-		return false;
-	*start &= ~(m->page - 1);
-	*end = up & ~(m->page - 1);
-	return true;
+	return *start < *end && pages_around(*start, *end - *start, m->page, start, end);
 }
 
 int rr_monitor_watch(struct rr_monitor *m, uintptr_t start, uintptr_t end)

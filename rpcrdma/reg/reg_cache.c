@@ -24,6 +24,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/checked.h"
 #include "reg_cache_int.h"
 
 #define UNION_BYTES_MAX ((size_t)64 << 20)
@@ -48,19 +49,6 @@ static struct rr_cache_entry *find_cover(const struct rr_cache *c, const struct 
 		if (covers(rr_cache_entry_of(n), w))
 			return rr_cache_entry_of(n);
 	return NULL;
-}
-
-/* Return: false: the range exceeds the address space */
-static bool whole_pages(const struct rr_cache *c, const void *addr, size_t len, struct wanted *ret)
-{
-	uintptr_t end;
-
-	if (__builtin_add_overflow((uintptr_t)addr, len, &end) ||
-	    __builtin_add_overflow(end, c->page - 1, &end))
-		return false;
-	ret->start = (uintptr_t)addr & ~(c->page - 1);
-	ret->end = end & ~(c->page - 1);
-	return true;
 }
 
 static void lend(struct rr_cache_entry *e, struct rr_cache_ref *ref)
@@ -275,7 +263,7 @@ int rr_cache_get(struct rr_cache *c, void *addr, size_t len, unsigned access,
 	struct wanted exact = { .access = access };
 	int rc = -ENOENT;
 
-	if (!whole_pages(c, addr, len, &exact))
+	if (!pages_around((uintptr_t)addr, len, c->page, &exact.start, &exact.end))
 		return -EFAULT;
 	*ref = (struct rr_cache_ref){ .start = (uintptr_t)addr, .end = (uintptr_t)addr + len };
 	list_init(&ref->link);
