@@ -50,6 +50,12 @@ enum rr_mode_proc { RR_WANT = 64, RR_GRANT = 65, RR_HERE = 66 };
 #define RR_SLOT_HEAD 4096u
 #define RR_SLOTS_MAX 64u
 
+/** rr_slot_stride - returns the distance of two slots for @bytes of payload each */
+static inline size_t rr_slot_stride(uint32_t bytes)
+{
+	return (size_t)RR_SLOT_HEAD + bytes;
+}
+
 extern const struct rr_clnt_modes rr_mode_requester; /* mode_clnt.c: clnt_mode_ops.h */
 extern const struct rr_srv_modes rr_mode_responder;   /* mode_srv.c: srv_mode_ops.h */
 

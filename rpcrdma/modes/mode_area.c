@@ -8,7 +8,7 @@
  *             first sufficiently long run of free pages (ranges.h). Without one, the request waits in a FIFO and
  *             is retried when buffers return. Later requests do not overtake it, so finally there is room for as
  *             much as an area may lend at once (buf_max).
- * Memory:     One mapping, populated and registered when the connection is created. It was never used by
+ * Memory:     One extent (mem_kind.h), populated and registered when the connection is created. It was never used by
  *             others: a peer that reads it sees only its own data.
  * Threads:    The connection's engine; created on the engine that accepts.
  * Errors:     -ENOBUFS: wait. -ENOMEM.
@@ -16,7 +16,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "mode_area.h"
 
@@ -25,13 +24,14 @@ static struct rr_area *area_of(struct rr_own_zone *zone)
 	return container_of(zone, struct rr_area, zone);
 }
 
-int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret)
+int rr_area_get(struct rr_own_zone *zone, size_t bytes, struct rpcrdma_buf **ret)
 {
+	struct rr_area *a = area_of(zone);
 	size_t whole = round_up_pow2(MAX(bytes, (size_t)1), RR_AREA_PAGE), off;
 	struct rr_buf *b;
 	int rc;
 
-	if (bytes > a->zone.buf_max)
+	if (bytes > zone->buf_max)
 		return -EMSGSIZE;
 	if (!rr_waiters_may_try(&a->waiters))
 		return -ENOBUFS;
@@ -39,16 +39,11 @@ int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret)
 	if (rc)
 		return rc;
 	b = &a->bufs[off / RR_AREA_PAGE];
-	b->own = &a->zone.own;
-	b->pub.addr = a->mem + off;
+	b->own = &zone->own;
+	b->pub.addr = (uint8_t *)a->x.mem + off;
 	b->pub.bytes = whole;
 	*ret = &b->pub;
 	return 0;
-}
-
-static int own_get(struct rr_own_zone *zone, size_t bytes, struct rpcrdma_buf **ret)
-{
-	return rr_area_get(area_of(zone), bytes, ret);
 }
 
 /* Waiters retry in turn until one has to wait again. */
@@ -75,32 +70,22 @@ static void own_put(struct rr_own *own, struct rr_buf *b)
 	rr_engine_defer(a->conn->engine, &a->msg);
 }
 
-void rr_area_wait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
+void rr_area_wait(struct rr_own_zone *zone, struct rpcrdma_buf_waiter *w)
 {
+	struct rr_area *a = area_of(zone);
+
 	if (rr_waiters_add(&a->waiters, w))
 		rr_count(a->conn->engine, buf_waits, 1);
 }
 
-static void own_wait(struct rr_own_zone *zone, struct rpcrdma_buf_waiter *w)
-{
-	rr_area_wait(area_of(zone), w);
-}
-
-void rr_area_unwait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
-{
-	rr_waiters_del(&a->waiters, w);
-}
-
 static const struct rr_own_ops own_area_ops = {
-	.get = own_get,
-	.wait = own_wait,
+	.get = rr_area_get,
+	.wait = rr_area_wait,
 };
 
 int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, size_t bytes,
 		 size_t buf_max, unsigned access)
 {
-	struct rr_mr_attr attr = { .access = access | RR_ACCESS_LOCAL_WRITE, .fd = -1 };
-	void *map;
 	int rc;
 
 	assert(bytes % RR_AREA_PAGE == 0 && buf_max <= bytes);
@@ -112,12 +97,9 @@ int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, si
 	rr_waiters_init(&a->waiters);
 	a->msg.fn = on_msg;
 	a->bufs = calloc(bytes / RR_AREA_PAGE, sizeof(*a->bufs));
-	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
-		   0);
-	a->mem = map == MAP_FAILED ? NULL : map;
-	attr.addr = a->mem;
-	attr.len = bytes;
-	rc = a->bufs && a->mem ? rr_mr_reg(pd, &attr, &a->zone.own.mr) : -ENOMEM;
+	rc = a->bufs ? rr_extent_get(&rr_mem_kind_anonymous, NULL, bytes, &a->x) : -ENOMEM;
+	if (!rc)
+		rc = rr_extent_reg(&a->x, pd, access | RR_ACCESS_LOCAL_WRITE, &a->zone.own.mr);
 	if (rc)
 		rr_area_fini(a);
 	return rc;
@@ -129,8 +111,8 @@ void rr_area_fini(struct rr_area *a)
 	if (a->msg_out) /* otherwise the engine may be running, on another thread */
 		rr_engine_undefer(a->conn->engine, &a->msg);
 	rr_mr_dereg(a->zone.own.mr);
-	if (a->mem)
-		munmap(a->mem, a->pages.bytes);
+	if (a->x.kind)
+		rr_extent_put(&a->x);
 	free(a->bufs);
 	rr_ranges_fini(&a->pages);
 	*a = (struct rr_area){ 0 };

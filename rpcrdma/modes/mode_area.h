@@ -13,7 +13,7 @@
 struct rr_area {
 	struct rr_own_zone zone;         /* how others see it */
 	struct rpcrdma_conn *conn;
-	uint8_t *mem;                    /* NULL: no memory */
+	struct rr_extent x;              /* its memory */
 	struct rr_ranges pages;          /* lent parts of it */
 	struct rr_buf *bufs;             /* one per page; a buffer uses that of its first page */
 	struct rr_waiters waiters;
@@ -21,7 +21,7 @@ struct rr_area {
 	bool msg_out;
 };
 
-/** rr_area_init - maps, populates and registers @bytes
+/** rr_area_init - allocates, populates and registers @bytes
  * @a: zeroed
  * @buf_max: size of the largest buffer
  * @access: of the registration; with RR_ACCESS_REMOTE, this connection's peer reaches all of it, with
@@ -35,14 +35,11 @@ must_check int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr
 /** rr_area_fini - frees the area; call after all buffers are returned and the queue pair is destroyed */
 void rr_area_fini(struct rr_area *a);
 
-/** rr_area_get - allocates @bytes, in whole pages
+/** rr_area_get - rr_own_ops.get: allocates @bytes of the area of @zone, in whole pages
  * Return: 0; -ENOBUFS: none free now, wait; -EMSGSIZE: larger than buf_max; -ENOMEM */
-must_check int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret);
+must_check int rr_area_get(struct rr_own_zone *zone, size_t bytes, struct rpcrdma_buf **ret);
 
-/** rr_area_wait - after -ENOBUFS: w->fn runs when a retry may succeed, in FIFO order */
-void rr_area_wait(struct rr_area *a, struct rpcrdma_buf_waiter *w);
-
-/** rr_area_unwait - cancels the wait, if any */
-void rr_area_unwait(struct rr_area *a, struct rpcrdma_buf_waiter *w);
+/** rr_area_wait - rr_own_ops.wait: after -ENOBUFS, w->fn runs when a retry may succeed, in FIFO order */
+void rr_area_wait(struct rr_own_zone *zone, struct rpcrdma_buf_waiter *w);
 
 #endif

@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/wire.h"
 #include "mode_clnt.h"
@@ -63,18 +62,10 @@ static bool is_sound(const struct rpcrdma_clnt *c, const struct rr_suffix *s)
 
 static int make_slots(struct rr_mode_clnt *m)
 {
-	struct rr_mr_attr attr = { .fd = -1 };
-	void *map;
+	size_t bytes = m->given.slots * rr_slot_stride(m->given.slot_bytes);
+	int rc = rr_extent_get(&rr_mem_kind_anonymous, NULL, round_up_pow2(bytes, RR_SLOT_HEAD), &m->slots);
 
-	m->bytes = m->given.slots * ((size_t)RR_SLOT_HEAD + m->given.slot_bytes);
-	map = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
-		   -1, 0);
-	if (map == MAP_FAILED)
-		return -ENOMEM;
-	m->mem = map;
-	attr.addr = map;
-	attr.len = m->bytes;
-	return rr_mr_reg(m->link->reg->pd, &attr, &m->mr);
+	return rc ? rc : rr_extent_reg(&m->slots, m->link->reg->pd, 0, &m->mr);
 }
 
 static int refuse(struct rr_link *l, const struct rr_suffix *s)
@@ -105,8 +96,8 @@ static void mode_free(struct rr_link *l)
 		rr_engine_undefer(l->engine, &m->wake);
 	rr_mode_lone_dones_free(m);
 	rr_mr_dereg(m->mr);
-	if (m->mem)
-		munmap(m->mem, m->bytes);
+	if (m->slots.kind)
+		rr_extent_put(&m->slots);
 	free(m);
 	l->mode = NULL;
 }

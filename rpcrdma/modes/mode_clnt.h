@@ -40,8 +40,7 @@ struct rr_mode_clnt {
 	struct rr_clnt_mode head;
 	struct rr_link *link;
 	struct rr_suffix given;
-	uint8_t *mem;              /* local copies of the slots, source of the Writes */
-	size_t bytes;
+	struct rr_extent slots;    /* local copies of the slots, source of the Writes */
 	struct rr_mr *mr;
 	bool heard;                /* the responder has sent a message: its slots can be used */
 	uint64_t slots_busy, slots_gone; /* slots in use by calls; by cancelled calls, until their reply */

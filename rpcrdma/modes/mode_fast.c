@@ -26,14 +26,9 @@
 #include "base/wire.h"
 #include "mode_srv.h"
 
-static size_t slot_stride(const struct rr_mode *m)
-{
-	return (size_t)RR_SLOT_HEAD + m->slot_bytes;
-}
-
 static uint8_t *slot_payload(const struct rr_mode *m, unsigned slot)
 {
-	return m->inbox.mem + slot * slot_stride(m) + RR_SLOT_HEAD;
+	return (uint8_t *)m->inbox.x.mem + slot * rr_slot_stride(m->slot_bytes) + RR_SLOT_HEAD;
 }
 
 int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr_suffix *give)
@@ -46,18 +41,18 @@ int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr
 	slots = MIN(slots, m->conn->base.svc->attr.credits);
 	if (!bytes || !slots)
 		return -EINVAL;
-	m->slot_bytes = (bytes + RR_AREA_PAGE - 1) / RR_AREA_PAGE * RR_AREA_PAGE;
+	m->slot_bytes = (uint32_t)round_up_pow2(bytes, RR_AREA_PAGE);
 	m->nslots = slots;
-	size = slots * slot_stride(m);
+	size = slots * rr_slot_stride(m->slot_bytes);
 	rc = rr_mode_area(m, &m->inbox, size, size, rr_mode_write_access(m));
 	if (!rc)
-		rc = rr_mode_key_get(m, &m->inbox, m->inbox.mem, size, &m->inbox_key);
+		rc = rr_mode_key_get(m, &m->inbox, m->inbox.x.mem, size, &m->inbox_key);
 	if (rc)
 		return rc;
 	give->slot_bytes = m->slot_bytes;
 	give->slots = (uint16_t)slots;
 	give->handle = m->inbox_key.key;
-	give->offset = (uint64_t)(uintptr_t)m->inbox.mem;
+	give->offset = (uint64_t)(uintptr_t)m->inbox.x.mem;
 	return 0;
 }
 
@@ -97,5 +92,7 @@ bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_s
 
 void rr_mode_fast_release(struct rr_mode *m, const uint8_t *payload)
 {
-	m->slots_busy &= ~(UINT64_C(1) << (size_t)(payload - m->inbox.mem) / slot_stride(m));
+	size_t off = (size_t)(payload - (uint8_t *)m->inbox.x.mem);
+
+	m->slots_busy &= ~(UINT64_C(1) << off / rr_slot_stride(m->slot_bytes));
 }

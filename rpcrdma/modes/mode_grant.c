@@ -137,13 +137,12 @@ static void unlink_grant(struct rr_grant *g)
 	g->mode->ngrants++;
 }
 
-/* Ends a grant: its buffer is free, or it had none. Its message may still be in flight; the peer need not know. */
-static void grant_over(struct rr_grant *g)
+void rr_mode_grant_over(struct rr_grant *g)
 {
 	unlink_grant(g);
 	g->over = true;
 	g->mode->ngrants--;
-	rr_area_unwait(g->line, &g->waiter);
+	rr_waiters_del(&g->line->waiters, &g->waiter);
 	settle(g);
 }
 
@@ -195,7 +194,7 @@ static void send_grant(struct rr_grant *g)
 		rr_count(c->base.engine, grants, 1);
 		rr_mode_is_owed(g->mode);
 	} else {
-		grant_over(g); /* the peer may ask again before the Send completes */
+		rr_mode_grant_over(g); /* the peer may ask again before the Send completes */
 	}
 	rr_mode_key_post(g->mode, &g->key, &g->bind, &g->post);
 }
@@ -214,7 +213,7 @@ static void tell(struct rr_grant *g)
 	if (rc == -ENOBUFS) {
 		g->line = &g->mode->zones[RR_ZONE_SENDS];
 		g->waiter.fn = on_send_buf;
-		rr_area_wait(g->line, &g->waiter);
+		rr_area_wait(&g->line->zone, &g->waiter);
 	} else if (rc) {
 		rpcrdma_conn_close(&g->mode->conn->base);
 	} else {
@@ -245,11 +244,11 @@ static void try_room(struct rr_grant *g)
 	int rc;
 
 	do
-		rc = rr_area_get(g->line, g->bytes, &g->buf);
+		rc = rr_area_get(&g->line->zone, g->bytes, &g->buf);
 	while (rc == -ENOBUFS && give_up_one(g->mode));
 	if (rc == -ENOBUFS) {
 		g->waiter.fn = on_room;
-		rr_area_wait(g->line, &g->waiter);
+		rr_area_wait(&g->line->zone, &g->waiter);
 	} else {
 		tell(g); /* sends a refusal if the size exceeds the limit */
 	}
@@ -291,7 +290,7 @@ bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes)
 		return false;
 	g = find(&m->revoked, xid);
 	if (g)
-		grant_over(g); /* the XID belongs to another call now */
+		rr_mode_grant_over(g); /* the XID belongs to another call now */
 	g = grant_get(m);
 	if (!g)
 		return false;
@@ -309,7 +308,7 @@ bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid)
 	if (!g)
 		return false;
 	take_back(g);
-	grant_over(g);
+	rr_mode_grant_over(g);
 	return true;
 }
 
@@ -327,11 +326,6 @@ bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_
 	return true;
 }
 
-void rr_mode_grant_release(struct rr_grant *g)
-{
-	grant_over(g);
-}
-
 static void revoke_grant(struct rr_mode *m, struct rr_grant *g)
 {
 	rr_count(m->conn->base.engine, mode_timeouts, 1);
@@ -341,7 +335,7 @@ static void revoke_grant(struct rr_mode *m, struct rr_grant *g)
 	m->ngrants--;
 	take_back(g);
 	if (++m->nrevoked > m->conn->ep->msgs_max)
-		grant_over(list_first_entry(&m->revoked, struct rr_grant, link));
+		rr_mode_grant_over(list_first_entry(&m->revoked, struct rr_grant, link));
 }
 
 bool rr_mode_grants_expire(struct rr_mode *m, uint64_t now_ns, uint64_t stall_ns)
@@ -377,7 +371,7 @@ uint64_t rr_mode_grant_oldest(const struct rr_mode *m)
 void rr_mode_grants_end(struct rr_mode *m)
 {
 	list_for_each_safe(n, &m->grants)
-		grant_over(list_entry(n, struct rr_grant, link));
+		rr_mode_grant_over(list_entry(n, struct rr_grant, link));
 	list_for_each_safe(n, &m->revoked)
-		grant_over(list_entry(n, struct rr_grant, link));
+		rr_mode_grant_over(list_entry(n, struct rr_grant, link));
 }

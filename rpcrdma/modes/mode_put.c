@@ -25,11 +25,6 @@
 #include "base/wire.h"
 #include "mode_clnt.h"
 
-static size_t slot_stride(const struct rr_mode_clnt *m)
-{
-	return (size_t)RR_SLOT_HEAD + m->given.slot_bytes;
-}
-
 /* True if the head of @s, with any chunks, fits before a slot's payload, and into a Send. */
 static bool head_fits(const struct rr_rcall *rc, const struct rr_plan_call *p, const struct rr_stream *s)
 {
@@ -48,17 +43,19 @@ static bool take_slot(struct rr_rcall *rc, uint32_t bytes)
 	struct rr_mode_call *mc = rr_mode_of_call(rc);
 
 	for (unsigned i = 0; i < m->given.slots; i++) {
+		size_t payload = i * rr_slot_stride(m->given.slot_bytes) + RR_SLOT_HEAD;
+
 		if (m->slots_busy >> i & 1)
 			continue;
 		m->slots_busy |= UINT64_C(1) << i;
 		m->slot_xid[i] = rc->call->xid;
 		mc->slot = i;
 		mc->head.how = RR_HOW_COPIED;
-		mc->head.copy = m->mem + i * slot_stride(m) + RR_SLOT_HEAD;
+		mc->head.copy = (uint8_t *)m->slots.mem + payload;
 		mc->head.there = (struct rr_segment){
 			.handle = m->given.handle,
 			.length = bytes,
-			.offset = m->given.offset + i * slot_stride(m) + RR_SLOT_HEAD,
+			.offset = m->given.offset + payload,
 		};
 		return true;
 	}

@@ -11,7 +11,7 @@
  *             before the accept. The total for all connections is limited to the size limit of the
  *             pool; when it is used up, a peer does not get the mode.
  * Threads:    The connection's engine, except for create.
- * Errors:     rr_mode_cut() for each violation of a rule. If a peer does not release memory for
+ * Errors:     cut() for each violation of a rule. If a peer does not release memory for
  *             stall_ms, a grant under a window is revoked, otherwise the peer is disconnected; both
  *             are counted (mode_timeouts).
  */
@@ -231,7 +231,7 @@ static bool mode_claim(struct rr_rreq *rr)
 static void mode_release(struct rr_rreq *rr)
 {
 	if (rr->mode.place)
-		rr_mode_grant_release(rr->mode.place);
+		rr_mode_grant_over(rr->mode.place);
 	else if (rr->mode.payload)
 		rr_mode_fast_release(rr_mode_of(rr_rreq_conn(rr)), rr->mode.payload);
 	rr->mode.payload = NULL;

@@ -124,8 +124,9 @@ bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_
 /** rr_mode_grant_done - handles RDMA_DONE; Return: false if no grant was announced for @xid */
 bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid);
 
-/** rr_mode_grant_release - ends a grant when its call is over */
-void rr_mode_grant_release(struct rr_grant *g);
+/** rr_mode_grant_over - ends a grant: its call is over, its buffer is free, or it had none
+ * Its message may still be in flight; the peer need not know. */
+void rr_mode_grant_over(struct rr_grant *g);
 
 /** rr_mode_grant_oldest - returns the time when the oldest unused grant was announced; 0: no grant is unused
  *
