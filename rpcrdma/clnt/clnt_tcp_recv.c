@@ -141,17 +141,21 @@ void rr_tclnt_recv_forget(struct rr_tclnt *t, const struct rr_call *call)
 
 /* ---- results that are not decoded --------------------------------------------------------- */
 
+static void decode_mark(struct rr_tclnt *t, const uint8_t *at)
+{
+	uint32_t mark = get_be32(at);
+
+	t->frag_left = mark & ~RR_MARK_LAST;
+	t->frag_last = (mark & RR_MARK_LAST) != 0;
+}
+
 /* Takes a mark: the next fragment of a record. Return: false: it is not there yet */
 static bool next_fragment(struct rr_tclnt *t)
 {
-	uint32_t mark;
-
 	if (unread(t) < RR_MARK_BYTES)
 		return false;
-	mark = get_be32(t->buf + t->at);
+	decode_mark(t, t->buf + t->at);
 	t->at += RR_MARK_BYTES;
-	t->frag_left = mark & ~RR_MARK_LAST;
-	t->frag_last = (mark & RR_MARK_LAST) != 0;
 	return true;
 }
 
@@ -307,8 +311,6 @@ static bool take_head_of(struct rr_tclnt *t, struct rr_call *call, size_t have)
 	bool is_long = total > reply_limit(call);
 
 	if (call->room) {
-		t->frag_left = total - have;
-		t->frag_last = true;
 		t->need = MIN(total, (size_t)REPLY_HDR_MAX);
 		return start_room(t, call, have);
 	}
@@ -331,77 +333,73 @@ static bool take_head_of(struct rr_tclnt *t, struct rr_call *call, size_t have)
 	return true;
 }
 
+/* Returns the call that the record is a reply to. NULL: none; then skips the record, whose first @have bytes are in
+ * the buffer and whose fragment has frag_left bytes more. */
+static struct rr_call *call_of_record(struct rr_tclnt *t, size_t have)
+{
+	const uint8_t *msg = t->buf + t->at;
+	uint32_t xid = get_be32(msg);
+	struct rr_call *call = get_be32(msg + 4) == RR_RPC_REPLY ? rr_clnt_find(t->clnt, xid) : NULL;
+
+	if (call)
+		return call;
+	if (rr_clnt_find_late(t->clnt, xid)) {
+		broken(t, "reply to a call that was not written yet");
+		return NULL;
+	}
+	t->at += have;
+	skip_record(t);
+	rr_clnt_stray(t->clnt, xid, 0);
+	return NULL;
+}
+
 /* Handles the start of a record. Return: false: more of it is needed. */
 static bool take_head(struct rr_tclnt *t)
 {
 	size_t total = t->record_bytes, have = MIN(unread(t), total);
 	struct rr_call *call;
-	uint32_t xid;
 
 	if (have < MIN(total, t->need))
 		return false;
-	xid = get_be32(t->buf + t->at);
-	call = get_be32(t->buf + t->at + 4) == RR_RPC_REPLY ? rr_clnt_find(t->clnt, xid) : NULL;
-	if (!call && rr_clnt_find_late(t->clnt, xid)) {
-		broken(t, "reply to a call that was not written yet");
-		return true;
+	t->frag_left = total - have;
+	t->frag_last = true;
+	call = call_of_record(t, have);
+	return call ? take_head_of(t, call, have) : true;
+}
+
+/* @need: bytes of the record, which is one fragment now, that are taken together at first. Return: false: broken */
+static bool start_head(struct rr_tclnt *t, size_t bytes, size_t need)
+{
+	if (bytes < RR_RPC_REPLY_HDR_BYTES - 4) {
+		broken(t, "record too short for a reply");
+		return false;
 	}
-	if (!call) {
-		t->at += have;
-		skip(t, total - have);
-		rr_clnt_stray(t->clnt, xid, 0);
-		return true;
-	}
-	return take_head_of(t, call, have);
+	t->rx = RR_RX_HEAD;
+	t->record_bytes = bytes;
+	t->need = need;
+	return true;
 }
 
 static bool take_mark(struct rr_tclnt *t)
 {
-	uint32_t mark, bytes;
-
-	if (unread(t) < RR_MARK_BYTES)
+	if (!next_fragment(t))
 		return false;
-	mark = get_be32(t->buf + t->at);
-	bytes = mark & ~RR_MARK_LAST;
-	t->at += RR_MARK_BYTES;
-	if (mark & RR_MARK_LAST) {
-		if (bytes < RR_RPC_REPLY_HDR_BYTES - 4) {
-			broken(t, "record too short for a reply");
-			return false;
-		}
-		t->rx = RR_RX_HEAD;
-		t->record_bytes = bytes;
-		t->need = RR_RPC_REPLY_HDR_BYTES;
-		return true;
-	}
+	if (t->frag_last)
+		return start_head(t, t->frag_left, RR_RPC_REPLY_HDR_BYTES);
 	t->rx = RR_RX_GATHER;
 	t->record_bytes = 0;
-	t->frag_left = bytes;
-	t->frag_last = false;
 	return true;
 }
 
 /* An incomplete record of several fragments that need not be gathered: its reply goes to a room, or to no call. */
 static bool take_long(struct rr_tclnt *t)
 {
-	const uint8_t *msg = t->buf + t->at;
 	struct rr_call *call;
-	uint32_t xid;
 
 	if (t->record_bytes < RR_RPC_REPLY_HDR_BYTES)
 		return false;
-	xid = get_be32(msg);
-	call = get_be32(msg + 4) == RR_RPC_REPLY ? rr_clnt_find(t->clnt, xid) : NULL;
-	if (call)
-		return call->room && start_room(t, call, t->record_bytes);
-	if (rr_clnt_find_late(t->clnt, xid)) {
-		broken(t, "reply to a call that was not written yet");
-		return true;
-	}
-	t->at += t->record_bytes;
-	skip_record(t);
-	rr_clnt_stray(t->clnt, xid, 0);
-	return true;
+	call = call_of_record(t, t->record_bytes);
+	return !call || (call->room && start_room(t, call, t->record_bytes));
 }
 
 /* Removes marks as they arrive, so that [at, at + record_bytes) is message and the rest of the buffer is data
@@ -410,7 +408,6 @@ static bool take_fragment(struct rr_tclnt *t)
 {
 	size_t rest = unread(t) - t->record_bytes, n = MIN(rest, t->frag_left);
 	uint8_t *at;
-	uint32_t mark;
 
 	t->record_bytes += n;
 	t->frag_left -= n;
@@ -423,23 +420,14 @@ static bool take_fragment(struct rr_tclnt *t)
 	}
 	if (t->frag_left)
 		return false;
-	if (t->frag_last) {
-		if (t->record_bytes < RR_RPC_REPLY_HDR_BYTES - 4) {
-			broken(t, "record too short for a reply");
-			return false;
-		}
-		t->rx = RR_RX_HEAD;
-		t->need = t->record_bytes;
-		return true;
-	}
+	if (t->frag_last)
+		return start_head(t, t->record_bytes, t->record_bytes);
 	if (rest < RR_MARK_BYTES)
 		return false;
 	at = t->buf + t->at + t->record_bytes;
-	mark = get_be32(at);
+	decode_mark(t, at);
 	memmove(at, at + RR_MARK_BYTES, rest - RR_MARK_BYTES);
 	t->end -= RR_MARK_BYTES;
-	t->frag_left = mark & ~RR_MARK_LAST;
-	t->frag_last = (mark & RR_MARK_LAST) != 0;
 	return true;
 }
 
