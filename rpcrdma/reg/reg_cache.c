@@ -174,11 +174,14 @@ static int reserve(struct rr_cache *c, struct wanted *w, bool unite, struct rr_c
 	return rc == -ENOBUFS && helped ? reserve(c, w, false, ref) : rc;
 }
 
-/* Return: true: it was the last user; the caller holds the lock */
-static bool unlend(struct rr_cache_ref *ref)
+/* Returns an entry. Return: true: it was the last user, and the entry is idle or dead; the caller holds the lock */
+static bool unlend(struct rr_cache *c, struct rr_cache_ref *ref)
 {
 	list_del(&ref->link);
-	return !--ref->entry->nrefs;
+	if (--ref->entry->nrefs)
+		return false;
+	rr_cache_rest(c, ref->entry);
+	return true;
 }
 
 /* @others: others watch the range; false: it is unwatched, too */
@@ -188,8 +191,7 @@ static void unreserve(struct rr_cache *c, struct rr_cache_ref *ref, bool others)
 	if (ref->entry->in_tree)
 		rr_cache_kill(c, ref->entry, NULL);
 	ref->entry->lost |= others;
-	(void)unlend(ref); /* no other user could find it */
-	rr_cache_rest(c, ref->entry);
+	(void)unlend(c, ref); /* no other user could find it */
 	rr_cache_unlock(c);
 }
 
@@ -288,8 +290,7 @@ bool rr_cache_put(struct rr_cache *c, struct rr_cache_ref *ref)
 
 	rr_cache_lock(c);
 	gone = ref->gone;
-	if (unlend(ref))
-		rr_cache_rest(c, ref->entry);
+	(void)unlend(c, ref);
 	rr_cache_unlock(c);
 	return !gone;
 }
@@ -299,8 +300,7 @@ void rr_cache_drop(struct rr_cache *c, struct rr_cache_ref *ref)
 	rr_cache_lock(c);
 	if (ref->entry->in_tree)
 		rr_cache_kill(c, ref->entry, NULL); /* it is lent still: to us */
-	if (unlend(ref))
-		rr_cache_rest(c, ref->entry);
+	(void)unlend(c, ref);
 	rr_cache_unlock(c);
 }
 
@@ -327,9 +327,7 @@ bool rr_cache_recall(struct rr_cache *c, struct rr_cache_ref *ref)
 	}
 	pthread_mutex_unlock(&c->recalls);
 	rr_cache_lock(c);
-	alone = unlend(ref);
-	if (alone)
-		rr_cache_rest(c, e);
+	alone = unlend(c, ref);
 	rr_cache_unlock(c);
 	return alone;
 }

@@ -73,6 +73,15 @@ static inline struct rr_reg_conn *rr_reg_conn_of(struct rr_reg *reg)
 	return container_of(reg, struct rr_reg_conn, pub);
 }
 
+/** rr_reg_seg_set - makes @rseg the range [addr, addr+len), with the key of @mr */
+static inline void rr_reg_seg_set(struct rr_reg_seg *rseg, const struct rr_reg_kind *kind, struct rr_mr *mr, void *addr,
+				  size_t len)
+{
+	rseg->kind = kind;
+	rseg->mr = mr;
+	rseg->seg = (struct rr_segment){ .handle = mr->rkey, .length = (uint32_t)len, .offset = (uintptr_t)addr };
+}
+
 /* ---- reg.c ------------------------------------------------------------------------------------ */
 
 /** rr_reg_window - gives @rseg a window if the connection has windows; Return: 0, -ENOMEM */
@@ -112,10 +121,6 @@ static inline bool rr_shared_pd_is_alone(const struct rr_shared_pd *sp)
 {
 	return sp->refs == 1;
 }
-
-/** rr_shared_pd_revoke - at the end of a connection, deregisters cached registrations if no other connection
- * uses the shared PD */
-void rr_shared_pd_revoke(struct rpcrdma_domain *d, struct rr_shared_pd *sp);
 
 /* ---- reg_slab.c ------------------------------------------------------------------------------- */
 

@@ -27,10 +27,7 @@ static int cached_get(struct rr_reg_conn *rc, void *addr, size_t len, unsigned a
 	err = rr_cache_get(rc->shared->cache, addr, len, access, &ret->ref);
 	if (err)
 		return err;
-	ret->kind = &rr_reg_cached;
-	ret->mr = ret->ref.mr;
-	ret->seg = (struct rr_segment){ .handle = ret->mr->rkey, .length = (uint32_t)len,
-					.offset = (uintptr_t)addr };
+	rr_reg_seg_set(ret, &rr_reg_cached, ret->ref.mr, addr, len);
 	return 0;
 }
 
@@ -49,7 +46,12 @@ static int cached_end(struct rr_reg_conn *rc, struct rr_reg_seg *rseg, enum rr_r
 
 static void cached_revoke(struct rr_reg_conn *rc)
 {
-	rr_shared_pd_revoke(rc->engine->domain, rc->shared);
+	const struct rr_shared_pd *sp = rc->shared;
+
+	pthread_mutex_lock(&rc->engine->domain->lock);
+	if (sp->cache && rr_shared_pd_is_alone(sp))
+		rr_cache_flush(sp->cache);
+	pthread_mutex_unlock(&rc->engine->domain->lock);
 }
 
 const struct rr_reg_kind rr_reg_cached = {
@@ -62,16 +64,15 @@ const struct rr_reg_kind rr_reg_cached = {
 static int dynamic_get(struct rr_reg_conn *rc, void *addr, size_t len, unsigned access,
 		       struct rr_reg_seg *ret)
 {
-	struct rr_mr_attr attr = { .addr = addr, .len = len, .access = access, .fd = -1 };
+	const struct rr_mr_attr attr = { .addr = addr, .len = len, .access = access, .fd = -1 };
+	struct rr_mr *mr;
 	int err;
 
-	err = rr_mr_reg(rc->pub.pd, &attr, &ret->mr);
+	err = rr_mr_reg(rc->pub.pd, &attr, &mr);
 	if (err)
 		return err;
 	rr_count(rc->engine, regs, 1);
-	ret->kind = &rr_reg_dynamic;
-	ret->seg = (struct rr_segment){ .handle = ret->mr->rkey, .length = (uint32_t)len,
-					.offset = (uintptr_t)addr };
+	rr_reg_seg_set(ret, &rr_reg_dynamic, mr, addr, len);
 	return 0;
 }
 

@@ -111,14 +111,6 @@ void rr_shared_pd_put(struct rpcrdma_domain *d, struct rr_shared_pd *sp)
 	pthread_mutex_unlock(&d->lock);
 }
 
-void rr_shared_pd_revoke(struct rpcrdma_domain *d, struct rr_shared_pd *sp)
-{
-	pthread_mutex_lock(&d->lock);
-	if (sp->cache && rr_shared_pd_is_alone(sp))
-		rr_cache_flush(sp->cache);
-	pthread_mutex_unlock(&d->lock);
-}
-
 void rr_reg_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *sum)
 {
 	list_for_each(node, &d->shared_pds)

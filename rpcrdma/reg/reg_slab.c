@@ -114,11 +114,8 @@ static int slab_get(struct rr_reg_conn *rc, void *addr, size_t len, unsigned acc
 	if (!err) {
 		atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&s->mem->out, 1, memory_order_relaxed);
-		ret->kind = &rr_reg_slab;
-		ret->mr = s->mr;
 		ret->slab = s;
-		ret->seg = (struct rr_segment){ .handle = s->mr->rkey, .length = (uint32_t)len,
-						.offset = (uintptr_t)addr };
+		rr_reg_seg_set(ret, &rr_reg_slab, s->mr, addr, len);
 	}
 	pthread_mutex_unlock(&rc->engine->domain->lock);
 	return err;
