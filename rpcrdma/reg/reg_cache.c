@@ -259,6 +259,12 @@ static int make_one(struct rr_cache *c, const struct wanted *exact, struct rr_ca
 	return rc == -ENOBUFS ? -ENOENT : rc;
 }
 
+/* A monitor is off in a forked child, too. */
+static bool is_off(const struct rr_cache *c)
+{
+	return c->attr.monitor ? rr_monitor_is_off(c->attr.monitor) : rr_cache_is_forked(c);
+}
+
 int rr_cache_get(struct rr_cache *c, void *addr, size_t len, unsigned access,
 		 struct rr_cache_ref *ref)
 {
@@ -269,7 +275,7 @@ int rr_cache_get(struct rr_cache *c, void *addr, size_t len, unsigned access,
 		return -EFAULT;
 	*ref = (struct rr_cache_ref){ .start = (uintptr_t)addr, .end = (uintptr_t)addr + len };
 	list_init(&ref->link);
-	if (!rr_cache_is_off(c) && exact.end - exact.start <= c->attr.bytes)
+	if (!is_off(c) && exact.end - exact.start <= c->attr.bytes)
 		rc = find(c, &exact, ref);
 	if (rc == 1) {
 		rr_cache_add(&c->hits, 1);

@@ -77,13 +77,27 @@ static inline struct rr_cache_entry *rr_cache_entry_of(struct rr_inode *node)
 }
 
 /** rr_cache_lock - takes the monitor's lock, if there is one, because events are delivered under it; else its own */
-void rr_cache_lock(struct rr_cache *c);
+static inline void rr_cache_lock(struct rr_cache *c)
+{
+	if (c->attr.monitor)
+		rr_monitor_lock(c->attr.monitor);
+	else
+		pthread_mutex_lock(&c->lock);
+}
 
 /** rr_cache_unlock - releases the lock of rr_cache_lock() */
-void rr_cache_unlock(struct rr_cache *c);
+static inline void rr_cache_unlock(struct rr_cache *c)
+{
+	if (c->attr.monitor)
+		rr_monitor_unlock(c->attr.monitor);
+	else
+		pthread_mutex_unlock(&c->lock);
+}
 
-/** rr_cache_is_off - in a forked child, or without an active monitor: do not look up */
-bool rr_cache_is_off(const struct rr_cache *c);
+/* ---- reg_cache_life.c ------------------------------------------------------------------------ */
+
+/** rr_cache_is_forked - is this a child of the process that created the cache? */
+bool rr_cache_is_forked(const struct rr_cache *c);
 
 /* ---- reg_cache_end.c; the first four with the lock held -------------------------------------- */
 

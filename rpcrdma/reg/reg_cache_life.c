@@ -41,30 +41,9 @@ static void watch_forks(void)
 	(void)pthread_atfork(NULL, NULL, on_fork_child); /* without it a child is not protected */
 }
 
-static bool is_forked(const struct rr_cache *c)
+bool rr_cache_is_forked(const struct rr_cache *c)
 {
 	return c->forks != forks;
-}
-
-bool rr_cache_is_off(const struct rr_cache *c)
-{
-	return is_forked(c) || (c->attr.monitor && rr_monitor_is_off(c->attr.monitor));
-}
-
-void rr_cache_lock(struct rr_cache *c)
-{
-	if (c->attr.monitor)
-		rr_monitor_lock(c->attr.monitor);
-	else
-		pthread_mutex_lock(&c->lock);
-}
-
-void rr_cache_unlock(struct rr_cache *c)
-{
-	if (c->attr.monitor)
-		rr_monitor_unlock(c->attr.monitor);
-	else
-		pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- limits ------------------------------------------------------------------------------- */
@@ -164,14 +143,14 @@ void rr_cache_destroy(struct rr_cache *c, struct rpcrdma_stats *gone)
 {
 	if (!c)
 		return;
-	if (!is_forked(c)) {
+	if (!rr_cache_is_forked(c)) {
 		rr_cache_stop_reaper(c);
 		rr_cache_flush(c);
 		assert(!c->live && list_is_empty(&c->orphans));
 	}
 	if (gone)
 		rr_cache_count(c, gone);
-	if (c->attr.monitor && !is_forked(c)) {
+	if (c->attr.monitor && !rr_cache_is_forked(c)) {
 		rr_monitor_del(c->attr.monitor, &c->user);
 		rr_monitor_put(c->attr.monitor);
 	}
@@ -184,7 +163,7 @@ void rr_cache_destroy(struct rr_cache *c, struct rpcrdma_stats *gone)
 
 static void sync_with_events(struct rr_cache *c)
 {
-	if (is_forked(c))
+	if (rr_cache_is_forked(c))
 		return;
 	/* an unmapping call may return before its effect is counted, but the counting thread holds the lock
 	 * until then */
