@@ -356,7 +356,8 @@ static int fill_attr(struct rpcrdma_clnt *c)
 	if (!lab->fast_write_bytes)
 		lab->fast_write_bytes = RPCRDMA_FAST_WRITE_MAX;
 	if (a->inline_bytes < RR_INLINE_MIN || a->inline_bytes > RR_INLINE_MAX ||
-	    a->credits > RPCRDMA_CLNT_CREDITS_MAX || a->call_bytes_max > RPCRDMA_CALL_BYTES_MAX || rr_reg_check(c->engine->domain, a))
+	    a->credits > RPCRDMA_CLNT_CREDITS_MAX || a->call_bytes_max > RPCRDMA_CALL_BYTES_MAX ||
+	    rr_reg_check(c->engine->domain, a))
 		return -EINVAL;
 	if ((lab->modes | RPCRDMA_MODES_ALL) != RPCRDMA_MODES_ALL ||
 	    (lab->modes && (lab->no_private_data || a->addr.transport == RPCRDMA_TCP)) ||

@@ -15,9 +15,9 @@
  *                            fail_waiting, give_up, abandon
  *
  *             A sent call that the caller gives up keeps its credit, because the peer's receive is in use until
- *             it has replied: GONE only represents that credit, and the room that a late reply may go to. A call that is given up while the peer copies
- *             to or from its memory is LEAVING: it finishes when the connection, which is given up too, has
- *             ended.
+ *             it has replied: GONE only represents that credit, and the room that a late reply may go to. A call
+ *             that is given up while the peer copies to or from its memory is LEAVING: it finishes when the
+ *             connection, which is given up too, has ended.
  *             A call with no_resend is LEAVING instead of WAITING when its connection ends. If it starts when that end
  *             is known, it waits for the next connection (for_next).
  * Memory:     Slots are allocated in blocks and recycled. A new block is allocated only when more calls exist
@@ -492,7 +492,6 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 	return 0;
 }
 
-/** rr_clnt_resume - resumes sending after -ENOBUFS */
 void rr_clnt_resume(struct rpcrdma_clnt *c)
 {
 	c->blocked = false;
@@ -558,8 +557,7 @@ void rr_clnt_stray(struct rpcrdma_clnt *c, uint32_t xid, uint32_t granted)
 		return;
 	}
 	end_in_flight(c, granted);
-	call->late = NULL;
-	release(call);
+	rr_clnt_let_go(call);
 	slot_put(call);
 	rr_call_pump(c);
 }

@@ -150,8 +150,8 @@ bool rr_rcall_unpost(struct rr_rcall *rc);
  * Return: as rr_rcall_send(); on failure @rc is unchanged, except for its offers */
 must_check int rr_rcall_resume(struct rr_rcall *rc);
 
-/** rr_rcall_offer_sink - offers the first @bytes of the caller's sink as rc->sink */
-must_check int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes);
+/** rr_rcall_offer_sink - offers the first @bytes of the caller's sink as rc->sink; @wait as in rr_reg_offer() */
+must_check int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes, bool wait);
 
 /** rr_rcall_withdraw - frees the offers of @rc, which the peer does not know of or no longer has access to */
 void rr_rcall_withdraw(struct rr_rcall *rc);

@@ -163,7 +163,7 @@ static uint32_t granted(struct rr_link *l, uint32_t credits)
 {
 	uint32_t want = MIN(MAX(credits, 1u), l->clnt->credit.wanted);
 
-	if (!rr_link_msgs_grow(l, want + l->ep->extra_recvs))
+	if (want > l->ep->msgs && !rr_link_msgs_grow(l, want + l->ep->extra_recvs))
 		rr_ep_grow(l->ep, want);
 	return MIN(want, l->ep->msgs); /* no more calls than receives */
 }

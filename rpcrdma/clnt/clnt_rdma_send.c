@@ -32,6 +32,7 @@
 #include "plan.h"
 
 #define SCRATCH_BYTES 16384u
+#define ACCESS_RESULT (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE) /* to memory of results */
 #define MANY_INLINE 4096u /* room for lists of RR_REG_SEGS_MANY segments */
 
 /* ---- offers ------------------------------------------------------------------------------- */
@@ -277,36 +278,40 @@ static size_t put_head(const struct rr_stream *s, uint8_t *to)
 /* ---- the chunks --------------------------------------------------------------------------- */
 
 /* Offers the caller's room for the reply, or memory of the link. */
-static int offer_reply(struct rr_link *l, struct rr_rcall *rc, size_t bytes, unsigned access)
+static int offer_reply(struct rr_link *l, struct rr_rcall *rc, size_t bytes)
 {
 	const struct rpcrdma_room *room = rc->call->room;
 	struct iovec iov;
 
 	if (!room)
-		return rr_reg_offer(l->reg, &rc->reply, NULL, 0, bytes, access, false);
+		return rr_reg_offer(l->reg, &rc->reply, NULL, 0, bytes, ACCESS_RESULT, false);
 	iov = (struct iovec){ room->mem, room->bytes };
-	return rr_reg_offer(l->reg, &rc->reply, &iov, 1, bytes, access, others_are_out(rc));
+	return rr_reg_offer(l->reg, &rc->reply, &iov, 1, bytes, ACCESS_RESULT, others_are_out(rc));
+}
+
+int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes, bool wait)
+{
+	const struct rpcrdma_call *user = rc->call->user;
+
+	rc->sink.limit = seg_limit(rc->conn, user);
+	return rr_reg_offer(rc->conn->reg, &rc->sink, user->sink, user->sinkcnt, bytes, ACCESS_RESULT, wait);
 }
 
 static int offer_result(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_call *p)
 {
-	const struct rpcrdma_call *user = rc->call->user;
-	const unsigned access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE;
 	int err = 0;
 
 	rc->has_write = p->write_chunk;
 	rc->has_reply = p->reply_chunk;
 	if (p->write_chunk) {
-		rc->sink.limit = seg_limit(l, user);
-		err = rr_reg_offer(l->reg, &rc->sink, user->sink, user->sinkcnt, p->result_max, access,
-				   others_are_out(rc));
+		err = rr_rcall_offer_sink(rc, p->result_max, others_are_out(rc));
 		if (err)
 			return err;
 		put_write_chunk(&rc->sink, &rc->write_chunk);
 		rr_count(l->engine, chunks_write, 1);
 	}
 	if (p->reply_chunk) {
-		err = offer_reply(l, rc, p->reply_chunk_bytes, access);
+		err = offer_reply(l, rc, p->reply_chunk_bytes);
 		if (err)
 			return err;
 		put_write_chunk(&rc->reply, &rc->reply_chunk);
@@ -459,14 +464,6 @@ int rr_rcall_resume(struct rr_rcall *rc)
 	if (!err)
 		post(l, rc, len);
 	return err;
-}
-
-int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes)
-{
-	const struct rpcrdma_call *user = rc->call->user;
-
-	return rr_reg_offer(rc->conn->reg, &rc->sink, user->sink, user->sinkcnt, bytes,
-			    RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE, false);
 }
 
 int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)

@@ -9,8 +9,8 @@
  *
  *                 mark | message up to the payload | payload pad | rest of the message
  *
- * Memory:     Payload and long ready arguments are written from the caller's memory, which may be an iov of any length. The kernel's
- *             copy is counted; there is no other copy. Buffers for messages are recycled.
+ * Memory:     Payload and long ready arguments are written from the caller's memory, which may be an iov of any
+ *             length. The kernel's copy is counted; there is no other copy. Buffers for messages are recycled.
  * Threads:    The engine's.
  * Errors:     A started record must be written completely: giving up a call in the middle of its payload ends
  *             the connection. A call with a room keeps its memory until the record is written.

@@ -202,7 +202,7 @@ void rr_mode_pull(struct rr_rcall *rc, struct rr_recv_ctx *recv, const struct rr
 
 	v->why = check(rc, h, &v->placed, &replied);
 	if (!v->why) {
-		v->err = rr_rcall_offer_sink(rc, v->placed);
+		v->err = rr_rcall_offer_sink(rc, v->placed, false);
 		if (v->err) {
 			v->why = "the caller's memory cannot be registered";
 			rr_mode_send_done(rc->conn, h->xid);

@@ -18,10 +18,11 @@
 #include "monitor.h"
 #include "reg_int.h"
 
+/* The strategy and the monitor decide whether there is a cache, and whether it is deferred. */
 static bool is_like(const struct rr_shared_pd *a, const struct rr_shared_pd *b)
 {
-	return a->engine == b->engine && a->strategy == b->strategy && a->caches == b->caches && a->attr.entries == b->attr.entries &&
-	       a->attr.bytes == b->attr.bytes && a->attr.deferred == b->attr.deferred &&
+	return a->engine == b->engine && a->strategy == b->strategy &&
+	       a->attr.entries == b->attr.entries && a->attr.bytes == b->attr.bytes &&
 	       a->attr.dirty_watermark == b->attr.dirty_watermark && a->monitor == b->monitor &&
 	       !strcmp(a->peer, b->peer);
 }
