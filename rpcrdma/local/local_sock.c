@@ -17,16 +17,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/caps.h"
 #include "local_int.h"
 #include "local_path.h"
 
@@ -340,16 +339,6 @@ void rr_local_sock_peer(int sock, struct rr_peer *peer)
 		peer->ngroups = (unsigned)(len / sizeof(gid_t));
 }
 
-static bool may_ptrace_anyone(void)
-{
-	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
-
-	if (syscall(SYS_capget, &hdr, data))
-		return true; /* unknown: assume the worst case */
-	return data[CAP_TO_INDEX(CAP_SYS_PTRACE)].effective & CAP_TO_MASK(CAP_SYS_PTRACE);
-}
-
 /** rr_local_sock_try_vm - tests whether this process may access the peer's memory by process_vm_*
  * @mode: of the fabric
  * @peer: its identity
@@ -369,7 +358,7 @@ bool rr_local_sock_try_vm(enum rr_local_vm mode, const struct rr_peer *peer,
 	if (mode == RR_LOCAL_VM_NEVER || !peer->has_cred || peer->pid <= 0)
 		return false;
 	if (mode == RR_LOCAL_VM_AUTO && peer->pid != getpid() &&
-	    (peer->uid != geteuid() || may_ptrace_anyone()))
+	    (peer->uid != geteuid() || caps_has(CAP_SYS_PTRACE, true)))
 		return false;
 	return process_vm_readv(peer->pid, &mine, 1, &theirs, 1, 0) == (ssize_t)sizeof(got) &&
 	       memcmp(got, hs->cookie, sizeof(got)) == 0;

@@ -13,12 +13,11 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <linux/capability.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/caps.h"
 #include "reg_cache_int.h"
 
 /* Entries in addition to the cached ones: for entries replaced while lent, and, as a multiple of the watermark,
@@ -48,24 +47,13 @@ bool rr_cache_is_forked(const struct rr_cache *c)
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
-/* Does RLIMIT_MEMLOCK apply to this process? */
-static bool is_limited(void)
-{
-	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	if (syscall(SYS_capget, &hdr, data))
-		return true;
-	return !(data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK));
-}
-
 size_t rr_cache_bytes_default(bool pinned)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	uint64_t bytes = pages > 0 ? (uint64_t)pages * (uint64_t)page / 4 : (uint64_t)1 << 30;
 	struct rlimit lim;
 
-	if (pinned && is_limited() && !getrlimit(RLIMIT_MEMLOCK, &lim) &&
+	if (pinned && !caps_has(CAP_IPC_LOCK, false) && !getrlimit(RLIMIT_MEMLOCK, &lim) &&
 	    lim.rlim_cur != RLIM_INFINITY)
 		bytes = MIN(bytes, (uint64_t)lim.rlim_cur);
 	return (size_t)MIN(bytes / 2, (uint64_t)SIZE_MAX / 4);

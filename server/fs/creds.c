@@ -27,6 +27,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/caps.h"
 #include "base/siphash.h"
 #include "base/wire.h"
 
@@ -196,11 +197,7 @@ uint64_t creds_hash(const struct creds *c)
 
 bool creds_has_cap(unsigned cap)
 {
-	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	return !syscall(SYS_capget, &hdr, data) &&
-	       data[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap);
+	return caps_has(cap, false);
 }
 
 bool creds_are_own(const struct creds *c)
