@@ -160,8 +160,6 @@ uint32_t rr_clnt_verf_room(const struct rr_call *call);
 must_check int rr_lookup_start(struct rpcrdma_clnt *c);
 /** rr_lookup_fini - forgets a look-up in progress; frees the addresses */
 void rr_lookup_fini(struct rpcrdma_clnt *c);
-/** rr_addr_is_literal - true if an address needs no look-up; does not block */
-bool rr_addr_is_literal(const struct rpcrdma_addr *a);
 /** rr_clnt_found - a look-up has ended: continues the attempt that waits for it */
 void rr_clnt_found(struct rpcrdma_clnt *c, int err);
 

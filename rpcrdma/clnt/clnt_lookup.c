@@ -146,16 +146,6 @@ static int lookup_create(struct rpcrdma_clnt *c, const char *port)
 	return rc;
 }
 
-bool rr_addr_is_literal(const struct rpcrdma_addr *a)
-{
-	struct addrinfo *found;
-	bool is = a->transport == RPCRDMA_LOCAL || !resolve(a->host, NULL, AI_NUMERICHOST, &found);
-
-	if (is && a->transport != RPCRDMA_LOCAL)
-		freeaddrinfo(found);
-	return is;
-}
-
 int rr_lookup_start(struct rpcrdma_clnt *c)
 {
 	const struct rpcrdma_addr *a = &c->attr.addr;

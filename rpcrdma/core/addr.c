@@ -10,6 +10,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,19 @@ int rpcrdma_addr_parse(const char *url, struct rpcrdma_addr *ret)
 	if (!rc)
 		*ret = a;
 	return rc;
+}
+
+bool rr_addr_is_literal(const struct rpcrdma_addr *a)
+{
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
+	struct addrinfo *found;
+
+	if (a->transport == RPCRDMA_LOCAL)
+		return true;
+	if (getaddrinfo(a->host, NULL, &hints, &found))
+		return false;
+	freeaddrinfo(found);
+	return true;
 }
 
 const char *rr_addr_where(const struct rpcrdma_addr *a, char buf[RR_WHERE_BYTES])

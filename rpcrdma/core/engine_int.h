@@ -323,6 +323,9 @@ must_check int rr_domain_dev_at(struct rpcrdma_domain *d, enum rpcrdma_transport
 /** rr_domain_dev_of - returns the device of this fabric */
 struct rr_dev *rr_domain_dev_of(struct rpcrdma_domain *d, const struct rr_fabric *fabric);
 
+/** rr_addr_is_literal - does an address need no look-up, for which getaddrinfo() may wait? Does not block */
+bool rr_addr_is_literal(const struct rpcrdma_addr *a);
+
 /** rr_addr_where - formats an address for the fabrics: the path, "host:port", "[v6]:port" */
 #define RR_WHERE_BYTES (sizeof(((struct rpcrdma_addr *)0)->host) + sizeof("[]:65535"))
 const char *rr_addr_where(const struct rpcrdma_addr *a, char buf[RR_WHERE_BYTES]);

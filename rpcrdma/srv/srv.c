@@ -13,7 +13,6 @@
  * Errors:     A peer's error gets a reply and is counted. At worst it ends that peer's connection.
  */
 #include <errno.h>
-#include <netdb.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -131,20 +130,6 @@ static int copy_attr(struct rr_svc *svc, const struct rpcrdma_svc_attr *attr, co
 	return rc;
 }
 
-/* Is @addr a name, for which getaddrinfo() may wait? */
-static bool is_name(const struct rpcrdma_addr *addr)
-{
-	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
-	struct addrinfo *ai;
-
-	if (addr->transport == RPCRDMA_LOCAL || !addr->host[0])
-		return false;
-	if (getaddrinfo(addr->host, NULL, &hints, &ai))
-		return true;
-	freeaddrinfo(ai);
-	return false;
-}
-
 int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 		   const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops, void *ctx,
 		   struct rpcrdma_listener **ret)
@@ -152,7 +137,7 @@ int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 	struct rr_svc *svc;
 	int rc;
 
-	if (rpcrdma_engine_is_running(e) && is_name(addr))
+	if (rpcrdma_engine_is_running(e) && addr->host[0] && !rr_addr_is_literal(addr))
 		return -EDEADLK;
 	svc = calloc(1, sizeof(*svc));
 	if (!svc)
