@@ -125,12 +125,10 @@ int rr_mem_replace(struct rpcrdma_domain *d, const void *addr, size_t len)
 	return rc;
 }
 
-size_t rr_mem_span(struct rpcrdma_domain *d, const void *addr, size_t len)
+size_t rr_mem_span_parted(struct rpcrdma_domain *d, const void *addr, size_t len)
 {
 	const struct rr_mem *mem;
 
-	if (likely(!atomic_load_explicit(&d->mems_parted, memory_order_relaxed)))
-		return len;
 	pthread_mutex_lock(&d->lock);
 	mem = rr_mem_find(d, addr, 1);
 	if (mem)

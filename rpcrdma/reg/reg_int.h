@@ -159,7 +159,13 @@ void rr_mem_drop(struct rr_mem *mem);
  */
 must_check int rr_mem_replace(struct rpcrdma_domain *d, const void *addr, size_t len);
 
+/** rr_mem_span_parted - rr_mem_span() in a domain where some regions consist of several */
+size_t rr_mem_span_parted(struct rpcrdma_domain *d, const void *addr, size_t len);
+
 /** rr_mem_span - returns how many bytes from @addr on lie in one region, at most @len; @len if in none */
-size_t rr_mem_span(struct rpcrdma_domain *d, const void *addr, size_t len);
+static inline size_t rr_mem_span(struct rpcrdma_domain *d, const void *addr, size_t len)
+{
+	return likely(!atomic_load_explicit(&d->mems_parted, memory_order_relaxed)) ? len : rr_mem_span_parted(d, addr, len);
+}
 
 #endif
