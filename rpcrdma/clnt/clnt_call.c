@@ -376,7 +376,7 @@ static const char *unsendable(const struct rr_call *call, int rc)
 /* Is the error caused by the call itself, not by the connection? */
 static bool is_final(int rc)
 {
-	return rc != -EAGAIN && rc != -ENOBUFS && rc != -ENOTCONN;
+	return rc && rc != -EAGAIN && rc != -ENOBUFS && rc != -ENOTCONN;
 }
 
 void rr_call_pump(struct rpcrdma_clnt *c)
@@ -388,7 +388,7 @@ void rr_call_pump(struct rpcrdma_clnt *c)
 		c->pumping = true;
 		rc = send_one(c, call, clock_now_ns());
 		c->pumping = false;
-		if (is_final(rc) && rc)
+		if (is_final(rc))
 			finish(call, rc, unsendable(call, rc));
 		else if (rc)
 			break;
@@ -469,7 +469,7 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 	call->for_next = user->no_resend && is_over(c, now_ns);
 	if (first && !call->for_next && may_send(c)) {
 		rc = send_one(c, call, now_ns);
-		if (is_final(rc) && rc) {
+		if (is_final(rc)) {
 			user->why = unsendable(call, rc);
 			call->room = NULL;
 			call->user = NULL;
