@@ -294,8 +294,6 @@ static void check_attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
 
 static void check_retry(struct rpcrdma_clnt *c, uint64_t now_ns)
 {
-	if (!c->retry_ns)
-		return;
 	if (c->retry_ns > now_ns)
 		rr_clnt_due(c, c->retry_ns);
 	else
@@ -314,20 +312,12 @@ static void on_timer(struct rpcrdma_timer *t)
 	if (deadline_ns)
 		rr_clnt_due(c, deadline_ns);
 	check_away(c, now_ns);
-	switch (c->state) {
-	case RPCRDMA_CLNT_UP:
-		check_replies(c, now_ns);
-		break;
-	case RPCRDMA_CLNT_CONNECTING:
-		if (c->retry_ns)
-			check_retry(c, now_ns); /* the very first attempt */
-		else
-			check_attempt(c, now_ns);
-		break;
-	case RPCRDMA_CLNT_DOWN:
+	if (c->retry_ns)
 		check_retry(c, now_ns);
-		break;
-	}
+	else if (c->state == RPCRDMA_CLNT_UP)
+		check_replies(c, now_ns);
+	else if (c->state == RPCRDMA_CLNT_CONNECTING)
+		check_attempt(c, now_ns);
 }
 
 /* ---- life --------------------------------------------------------------------------------- */

@@ -108,7 +108,7 @@ struct rpcrdma_clnt {
 	const char *held_up;             /* why the attempt does not progress, or did not; NULL: not known */
 	unsigned attempts;               /* failed or useless ones in a row */
 	uint64_t random;                 /* state of the jitter, which spreads clients over time */
-	uint64_t retry_ns;               /* DOWN: time of the next attempt; 0: with the next call */
+	uint64_t retry_ns;               /* time of the next attempt, or the first; DOWN and 0: with the next call */
 	uint64_t connect_ns;             /* CONNECTING: end of the attempt */
 	uint64_t down_ns;                /* since when it has not been UP; 0: it is */
 	uint64_t sent_ns;                /* time of the last send */
