@@ -149,15 +149,6 @@ static void on_end(struct rpcrdma_msg *msg)
 		link_end(l);
 }
 
-static void end_soon(struct rr_link *l)
-{
-	if (l->end_queued)
-		return;
-	l->end_queued = true;
-	l->end_msg.fn = on_end;
-	rr_engine_defer(l->engine, &l->end_msg);
-}
-
 static void on_drain_timer(struct rpcrdma_timer *t)
 {
 	struct rr_link *l = container_of(t, struct rr_link, drain_timer);
@@ -179,7 +170,9 @@ void rr_link_fail(struct rr_link *l, int err, const char *fmt, ...)
 	vsnprintf(l->why, sizeof(l->why), fmt, ap);
 	va_end(ap);
 	if (!l->connected) {
-		end_soon(l);
+		l->end_queued = true;
+		l->end_msg.fn = on_end;
+		rr_engine_defer(l->engine, &l->end_msg);
 		return;
 	}
 	rr_ep_disconnect(l->ep);

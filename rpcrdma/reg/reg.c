@@ -114,12 +114,6 @@ int rr_reg_check(const struct rpcrdma_domain *d, struct rpcrdma_clnt_attr *a)
 
 /* ---- a connection ------------------------------------------------------------------------------- */
 
-static void fall_back(struct rr_reg_conn *rc, const char *why)
-{
-	rc->strategy = &strategies[0];
-	rc->pub.fallback = why;
-}
-
 /* Decides about windows before connecting, because the private data of the connect tells the peer whether it may
  * invalidate. The first bind on a device is a trial. */
 static int use_windows(struct rr_reg_conn *rc, bool may_tell)
@@ -130,8 +124,9 @@ static int use_windows(struct rr_reg_conn *rc, bool may_tell)
 	int err, known = atomic_load(&rc->dev->windows);
 
 	if (!f->windows || known == RR_WINDOWS_BROKEN) {
-		fall_back(rc, f->windows ? "memory windows of the device do not work" :
-					   "the device has no memory windows");
+		rc->strategy = &strategies[0];
+		rc->pub.fallback = f->windows ? "memory windows of the device do not work" :
+						"the device has no memory windows";
 		return 0;
 	}
 	rc->pub.windows = true;

@@ -26,14 +26,14 @@ struct rr_cache;
 struct rr_monitor;
 
 struct rr_cache_attr {
-	unsigned entries;         /* upper bound of cached registrations; 0: RR_CACHE_ENTRIES */
-	size_t bytes;             /* upper bound of cached bytes; 0: rr_cache_bytes_default() */
+	unsigned entries;         /* upper bound of cached registrations */
+	size_t bytes;             /* upper bound of cached bytes */
 	bool deferred;            /* evicted entries wait for the reaper too (`batch`) */
 	struct rr_monitor *monitor; /* reports stale entries; owned by the cache. NULL: not monitored */
 	unsigned dirty_watermark; /* number of dead entries that wakes the reaper at once; 0: RR_CACHE_DIRTY */
 };
 
-#define RR_CACHE_ENTRIES 1024u
+#define RR_CACHE_ENTRIES 1024u /* default of the users */
 #define RR_CACHE_DIRTY 32u
 
 /** rr_cache_bytes_default - returns the default limit of cached bytes: half of the memory that may be pinned

@@ -66,16 +66,6 @@ size_t rpcrdma_reg_bytes_default(void)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-static void fill_attr(struct rr_cache_attr *a)
-{
-	if (!a->entries)
-		a->entries = RR_CACHE_ENTRIES;
-	if (!a->bytes)
-		a->bytes = rr_cache_bytes_default(true);
-	if (!a->dirty_watermark)
-		a->dirty_watermark = RR_CACHE_DIRTY;
-}
-
 static int make_entries(struct rr_cache *c)
 {
 	c->nentries = c->attr.entries + ENTRIES_DEAD * c->attr.dirty_watermark + ENTRIES_SPARE;
@@ -101,7 +91,8 @@ int rr_cache_create(struct rr_pd *pd, const struct rr_cache_attr *attr, struct r
 		return -ENOMEM;
 	c->pd = pd;
 	c->attr = *attr;
-	fill_attr(&c->attr);
+	if (!c->attr.dirty_watermark)
+		c->attr.dirty_watermark = RR_CACHE_DIRTY;
 	c->page = (size_t)sysconf(_SC_PAGESIZE);
 	rr_itree_init(&c->tree);
 	list_init(&c->lru);
