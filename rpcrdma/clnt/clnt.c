@@ -246,7 +246,7 @@ static void check_replies(struct rpcrdma_clnt *c, uint64_t now_ns)
 	rr_clnt_drop(c, -ETIMEDOUT, why);
 }
 
-static void tell_away(struct rpcrdma_clnt *c, bool away, const char *why)
+static void report_away(struct rpcrdma_clnt *c, bool away, const char *why)
 {
 	c->away = away;
 	c->callbacks++;
@@ -254,9 +254,9 @@ static void tell_away(struct rpcrdma_clnt *c, bool away, const char *why)
 	c->callbacks--;
 }
 
-void rr_clnt_heard(struct rpcrdma_clnt *c)
+void rr_clnt_report_back(struct rpcrdma_clnt *c)
 {
-	tell_away(c, false, "it replies");
+	report_away(c, false, "it replies");
 }
 
 /* Returns since when the server owes a reply or a connection; 0: it owes nothing. */
@@ -278,7 +278,7 @@ static void check_away(struct rpcrdma_clnt *c, uint64_t now_ns)
 	if (due_ns > now_ns)
 		rr_clnt_due(c, due_ns);
 	else
-		tell_away(c, true, c->state == RPCRDMA_CLNT_UP ? "it is connected, but does not reply" : c->why);
+		report_away(c, true, c->state == RPCRDMA_CLNT_UP ? "it is connected, but does not reply" : c->why);
 }
 
 static void check_attempt(struct rpcrdma_clnt *c, uint64_t now_ns)

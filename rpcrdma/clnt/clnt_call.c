@@ -527,7 +527,7 @@ static void end_in_flight(struct rpcrdma_clnt *c, uint32_t granted)
 
 	c->attempts = 0;
 	if (unlikely(c->away))
-		rr_clnt_heard(c);
+		rr_clnt_report_back(c);
 	c->blocked = false; /* the blocked call may have waited for the end of a call */
 	if (c->attr.addr.transport == RPCRDMA_TCP) {
 		rr_credit_replied(&c->credit, c->credit.wanted);

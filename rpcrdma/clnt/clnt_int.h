@@ -194,8 +194,8 @@ static inline void rr_clnt_due(struct rpcrdma_clnt *c, uint64_t due_ns)
 		rr_clnt_timer_set(c, due_ns);
 }
 
-/** rr_clnt_heard - reports a reply from a server that was away */
-void rr_clnt_heard(struct rpcrdma_clnt *c);
+/** rr_clnt_report_back - reports a reply from a server that was away */
+void rr_clnt_report_back(struct rpcrdma_clnt *c);
 
 /** rr_clnt_wanted - connects for a waiting call, if attempts had stopped; @now: does not wait for the back-off */
 void rr_clnt_wanted(struct rpcrdma_clnt *c, bool now);

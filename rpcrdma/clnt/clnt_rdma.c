@@ -93,7 +93,7 @@ static bool end_calls(struct rr_link *l)
 }
 
 /* A call whose Send never left the queue has not been sent, nor one that waits for its turn in a mode. */
-static void tell_unsent(struct rr_link *l)
+static void mark_unsent(struct rr_link *l)
 {
 	list_for_each(node, &l->calls) {
 		struct rr_rcall *rc = list_entry(node, struct rr_rcall, link);
@@ -126,7 +126,7 @@ static void link_end(struct rr_link *l)
 	}
 	memcpy(why, l->why, sizeof(why));
 	if (c)
-		tell_unsent(l);
+		mark_unsent(l);
 	link_free(l);
 	if (!c)
 		return;

@@ -54,7 +54,7 @@ static void on_end(struct rpcrdma_msg *msg)
 	memcpy(why, t->why, sizeof(why));
 	t->ending = false;
 	t->up = false;
-	rr_tclnt_outs_tell_unsent(t);
+	rr_tclnt_outs_mark_unsent(t);
 	rr_tclnt_outs_reset(t);
 	rr_tclnt_recv_reset(t);
 	rr_clnt_down(t->clnt, t->err, why);

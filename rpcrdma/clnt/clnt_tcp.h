@@ -98,8 +98,8 @@ bool rr_tclnt_out_end(struct rr_tclnt *t, struct rr_tclnt_out *out);
 /** rr_tclnt_cancel - rr_clnt_ops.cancel */
 bool rr_tclnt_cancel(struct rpcrdma_clnt *c, struct rr_call *call);
 
-/** rr_tclnt_outs_tell_unsent - marks the calls of which no byte was written, when the connection has ended */
-void rr_tclnt_outs_tell_unsent(struct rr_tclnt *t);
+/** rr_tclnt_outs_mark_unsent - marks the calls of which no byte was written, when the connection has ended */
+void rr_tclnt_outs_mark_unsent(struct rr_tclnt *t);
 
 /** rr_tclnt_outs_reset - recycles all records; `down` notifies their calls */
 void rr_tclnt_outs_reset(struct rr_tclnt *t);

@@ -233,7 +233,7 @@ bool rr_tclnt_out_end(struct rr_tclnt *t, struct rr_tclnt_out *out)
 	return !needs_caller;
 }
 
-void rr_tclnt_outs_tell_unsent(struct rr_tclnt *t)
+void rr_tclnt_outs_mark_unsent(struct rr_tclnt *t)
 {
 	list_for_each(node, &t->queue) {
 		struct rr_tclnt_out *out = list_entry(node, struct rr_tclnt_out, link);

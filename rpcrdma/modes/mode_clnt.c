@@ -194,7 +194,7 @@ static void mode_stray(struct rr_link *l, uint32_t xid, bool has_reads)
 }
 
 /* Handles RR_GRANT for an XID. Return: false if it is invalid. */
-static bool hear_grant(struct rr_link *l, const uint8_t *msg)
+static bool recv_grant(struct rr_link *l, const uint8_t *msg)
 {
 	const struct rr_segment room = { .handle = get_be32(msg + 16),
 					 .length = get_be32(msg + 20),
@@ -221,14 +221,14 @@ static bool mode_recv(struct rr_link *l, struct rr_recv_ctx *recv)
 {
 	uint8_t msg[RR_GRANT_BYTES];
 
-	rr_mode_of_link(l)->heard = true;
+	rr_mode_of_link(l)->slots_usable = true;
 	if (recv->len < RR_HDR_FIXED || get_be32(recv->buf + 4) != RR_VERS ||
 	    get_be32(recv->buf + 12) != RR_GRANT)
 		return false;
 	if (recv->len == RR_GRANT_BYTES && l->clnt && rr_mode_of_link(l)->given.modes & RPCRDMA_HYBRID) {
 		memcpy(msg, recv->buf, sizeof(msg));
 		rr_ep_repost(recv); /* before the call is sent: its reply needs it */
-		if (hear_grant(l, msg))
+		if (recv_grant(l, msg))
 			return true;
 	} else {
 		rr_ep_repost(recv);

@@ -42,7 +42,7 @@ struct rr_mode_clnt {
 	struct rr_suffix given;
 	struct rr_extent slots;    /* local copies of the slots, source of the Writes */
 	struct rr_mr *mr;
-	bool heard;                /* the responder has sent a message: its slots can be used */
+	bool slots_usable;         /* the responder has sent a message: its slots can be used */
 	uint64_t slots_busy, slots_gone; /* slots in use by calls; by cancelled calls, until their reply */
 	uint32_t slot_xid[RR_SLOTS_MAX];
 	struct list pulls;         /* calls that wait for a send buffer */
@@ -64,7 +64,7 @@ static inline struct rr_mode_call *rr_mode_of_call(const struct rr_rcall *rc)
 	return container_of(rc->mode, struct rr_mode_call, head);
 }
 
-/* Local address of a segment: the offset told to the peer is our own address. */
+/* Local address of a segment: the offset that the peer gets is our own address. */
 static inline uint8_t *rr_reg_seg_addr(const struct rr_reg_seg *p)
 {
 	return (uint8_t *)(uintptr_t)p->seg.offset;

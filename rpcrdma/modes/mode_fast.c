@@ -56,7 +56,7 @@ int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr
 	return 0;
 }
 
-bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct rr_wc *wc)
+bool rr_mode_fast_recv(struct rr_mode *m, struct rr_recv_ctx *rc, const struct rr_wc *wc)
 {
 	unsigned slot = wc->imm >> 16;
 	uint32_t head = wc->imm & 0xffff;
@@ -71,21 +71,21 @@ bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct r
 	if (get_be32(rc->buf + 12) != RR_HERE)
 		return false;
 	put_be32(rc->buf + 12, RR_MSG);
-	m->heard = RR_HEARD_SLOT;
-	m->heard_slot = slot;
-	m->heard_bytes = wc->byte_len - head;
+	m->arrived = RR_ARRIVED_SLOT;
+	m->arrived_slot = slot;
+	m->arrived_bytes = wc->byte_len - head;
 	return true;
 }
 
 bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg)
 {
-	uint8_t *mem = slot_payload(m, m->heard_slot);
+	uint8_t *mem = slot_payload(m, m->arrived_slot);
 
 	if (seg->handle != m->inbox_key.key || seg->offset != (uint64_t)(uintptr_t)mem ||
-	    seg->length != m->heard_bytes)
+	    seg->length != m->arrived_bytes)
 		return false;
 	rr->mode.payload = mem;
-	m->slots_busy |= UINT64_C(1) << m->heard_slot;
+	m->slots_busy |= UINT64_C(1) << m->arrived_slot;
 	rr_count(m->conn->base.engine, fast_writes, 1);
 	return true;
 }

@@ -58,7 +58,7 @@ struct rr_grant {
 	struct rr_area *line;      /* where it waits */
 	struct rr_mode_key key;
 	bool revoked;
-	bool called_back;          /* the invalidation was posted, or is not needed */
+	bool inv_posted;           /* the invalidation was posted, or is not needed */
 	struct rr_closing closing;
 	bool over, sending;        /* freed when over, not sending, and closing.n is 0 */
 	struct rpcrdma_buf *send_buf;
@@ -67,7 +67,7 @@ struct rr_grant {
 };
 
 static void on_sent(struct rr_post *post, enum rr_wc_status status);
-static void on_taken_back(struct rr_closing *closing);
+static void on_invalidated(struct rr_closing *closing);
 
 int rr_mode_grant_init(struct rr_mode *m, struct rr_suffix *give)
 {
@@ -93,7 +93,7 @@ static struct rr_grant *grant_get(struct rr_mode *m)
 	if (!g)
 		return NULL;
 	*g = (struct rr_grant){ .mode = m, .line = &m->room, .post.fn = on_sent,
-				.closing.fn = on_taken_back };
+				.closing.fn = on_invalidated };
 	list_init(&g->link);
 	list_init(&g->post.link);
 	m->ngrants++;
@@ -119,11 +119,11 @@ static void settle(struct rr_grant *g)
 		list_add_head(&g->mode->free_grants, &g->link);
 }
 
-static void take_back(struct rr_grant *g)
+static void invalidate(struct rr_grant *g)
 {
-	if (!g->called_back)
-		rr_mode_key_take_back(g->mode, &g->key, &g->closing);
-	g->called_back = true;
+	if (!g->inv_posted)
+		rr_mode_key_invalidate(g->mode, &g->key, &g->closing);
+	g->inv_posted = true;
 }
 
 /* Takes a grant out of its list: it is over, or a call has it. */
@@ -146,7 +146,7 @@ void rr_mode_grant_over(struct rr_grant *g)
 	settle(g);
 }
 
-static void on_taken_back(struct rr_closing *closing)
+static void on_invalidated(struct rr_closing *closing)
 {
 	struct rr_grant *g = container_of(closing, struct rr_grant, closing);
 
@@ -199,14 +199,14 @@ static void send_grant(struct rr_grant *g)
 	rr_mode_key_post(g->mode, &g->key, &g->bind, &g->post);
 }
 
-static void tell(struct rr_grant *g);
+static void announce(struct rr_grant *g);
 
 static void on_send_buf(struct rpcrdma_buf_waiter *w)
 {
-	tell(container_of(w, struct rr_grant, waiter));
+	announce(container_of(w, struct rr_grant, waiter));
 }
 
-static void tell(struct rr_grant *g)
+static void announce(struct rr_grant *g)
 {
 	int rc = rr_rconn_send_buf(g->mode->conn, &g->send_buf);
 
@@ -250,7 +250,7 @@ static void try_room(struct rr_grant *g)
 		g->waiter.fn = on_room;
 		rr_area_wait(&g->line->zone, &g->waiter);
 	} else {
-		tell(g); /* sends a refusal if the size exceeds the limit */
+		announce(g); /* sends a refusal if the size exceeds the limit */
 	}
 }
 
@@ -271,7 +271,7 @@ static struct rr_grant *find(const struct list *in, uint32_t xid)
 }
 
 /* Finds the grant that the peer refers to. Return: NULL if none was announced for @xid. */
-static struct rr_grant *find_told(const struct rr_mode *m, uint32_t xid)
+static struct rr_grant *find_announced(const struct rr_mode *m, uint32_t xid)
 {
 	struct rr_grant *g = find(&m->grants, xid);
 
@@ -303,24 +303,24 @@ bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes)
 
 bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid)
 {
-	struct rr_grant *g = find_told(m, xid);
+	struct rr_grant *g = find_announced(m, xid);
 
 	if (!g)
 		return false;
-	take_back(g);
+	invalidate(g);
 	rr_mode_grant_over(g);
 	return true;
 }
 
 bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg)
 {
-	struct rr_grant *g = find_told(m, rr->hdr.xid);
+	struct rr_grant *g = find_announced(m, rr->hdr.xid);
 
 	if (!g || !g->buf || seg->handle != g->key.key || !seg->length ||
 	    seg->length > g->bytes || seg->offset != (uint64_t)(uintptr_t)g->buf->addr)
 		return false;
 	unlink_grant(g);
-	take_back(g);
+	invalidate(g);
 	rr->mode.place = g;
 	rr->mode.payload = g->buf->addr;
 	return true;
@@ -333,7 +333,7 @@ static void revoke_grant(struct rr_mode *m, struct rr_grant *g)
 	list_add_tail(&m->revoked, &g->link);
 	g->revoked = true;
 	m->ngrants--;
-	take_back(g);
+	invalidate(g);
 	if (++m->nrevoked > m->conn->ep->msgs_max)
 		rr_mode_grant_over(list_first_entry(&m->revoked, struct rr_grant, link));
 }

@@ -81,7 +81,7 @@ size_t rr_mode_choose(struct rr_rcall *rc, const struct rr_plan_call *p, const s
 
 	if (p->form != RR_CALL_READ_CHUNK || !head_fits(rc, p, s))
 		return 0;
-	if (given->modes & RPCRDMA_FAST_WRITE && m->heard && p->arg_bytes <= given->slot_bytes &&
+	if (given->modes & RPCRDMA_FAST_WRITE && m->slots_usable && p->arg_bytes <= given->slot_bytes &&
 	    take_slot(rc, p->arg_bytes))
 		return 0;
 	if (!(given->modes & RPCRDMA_HYBRID) || p->arg_bytes > given->grant_max || mc->refused)

@@ -149,17 +149,17 @@ static void mode_dead(struct rr_rconn *c)
 /* ---- messages ----------------------------------------------------------------------------- */
 
 /* Handles a call with its payload in an announced buffer; afterwards it is an ordinary call. */
-static bool hear_here(struct rr_mode *m, struct rr_recv_ctx *rc)
+static bool recv_here(struct rr_mode *m, struct rr_recv_ctx *rc)
 {
 	if (!(m->modes & RPCRDMA_HYBRID))
 		return false;
-	m->heard = RR_HEARD_GRANT;
+	m->arrived = RR_ARRIVED_GRANT;
 	put_be32(rc->buf + 12, RR_MSG);
 	return true;
 }
 
 /* Return: true if it is a procedure of the modes, and valid. */
-static bool hear_ours(struct rr_mode *m, const struct rr_recv_ctx *rc, uint32_t proc)
+static bool recv_procedure(struct rr_mode *m, const struct rr_recv_ctx *rc, uint32_t proc)
 {
 	uint32_t xid = get_be32(rc->buf);
 
@@ -180,19 +180,19 @@ static bool mode_recv(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct r
 	uint32_t proc;
 	bool good;
 
-	m->heard = RR_HEARD_PLAIN;
+	m->arrived = RR_ARRIVED_PLAIN;
 	rr_mode_windows_start(m);
 	if (wc->with_inv) {
 		good = false; /* peers may not invalidate our keys */
 	} else if (wc->with_imm) {
-		good = rr_mode_fast_hear(m, rc, wc);
+		good = rr_mode_fast_recv(m, rc, wc);
 	} else {
 		proc = rc->len >= RR_HDR_FIXED && get_be32(rc->buf + 4) == RR_VERS ?
 			       get_be32(rc->buf + 12) : RR_MSG;
 		if (proc == RR_HERE) {
-			good = hear_here(m, rc);
+			good = recv_here(m, rc);
 		} else if (proc == RR_DONE || proc == RR_WANT) {
-			good = hear_ours(m, rc, proc);
+			good = recv_procedure(m, rc, proc);
 			rr_ep_repost(rc);
 			if (!good)
 				cut(m);
@@ -216,12 +216,12 @@ static bool mode_claim(struct rr_rreq *rr)
 	const struct rr_segment *seg;
 	bool good = false;
 
-	if (m->heard == RR_HEARD_PLAIN)
+	if (m->arrived == RR_ARRIVED_PLAIN)
 		return true;
 	if (reads->has_item && reads->item_nsegs == 1 && !reads->has_pzrc) {
 		seg = &rr->hdr.reads[reads->item_first].seg;
-		good = m->heard == RR_HEARD_SLOT ? rr_mode_fast_claim(m, rr, seg) :
-						   rr_mode_grant_claim(m, rr, seg);
+		good = m->arrived == RR_ARRIVED_SLOT ? rr_mode_fast_claim(m, rr, seg) :
+						     rr_mode_grant_claim(m, rr, seg);
 	}
 	rr->base.pub.args_local = good;
 	rr_count(m->conn->base.engine, mode_cuts, !good);

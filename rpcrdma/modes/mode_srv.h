@@ -55,9 +55,9 @@ struct rr_mode {
 	unsigned ngrants, nrevoked;    /* neither over nor revoked, including those of calls; revoked */
 
 	/* for the current message: where its payload is already */
-	enum { RR_HEARD_PLAIN, RR_HEARD_SLOT, RR_HEARD_GRANT } heard;
-	unsigned heard_slot;
-	uint32_t heard_bytes;          /* payload bytes in the slot */
+	enum { RR_ARRIVED_PLAIN, RR_ARRIVED_SLOT, RR_ARRIVED_GRANT } arrived;
+	unsigned arrived_slot;
+	uint32_t arrived_bytes;        /* payload bytes in the slot */
 };
 
 struct rr_grant;
@@ -99,11 +99,11 @@ void rr_mode_offers_end(struct rr_mode *m);
 must_check int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want,
 				 struct rr_suffix *give);
 
-/** rr_mode_fast_hear - handles an RDMA Write with immediate: its head becomes the message
+/** rr_mode_fast_recv - handles an RDMA Write with immediate: its head becomes the message
  *
  * Return: false: it is invalid.
  */
-bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+bool rr_mode_fast_recv(struct rr_mode *m, struct rr_recv_ctx *rc, const struct rr_wc *wc);
 
 /** rr_mode_fast_claim - checks that the call's Read chunk is the payload in the slot */
 bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg);
@@ -164,9 +164,9 @@ void rr_mode_key_post(struct rr_mode *m, const struct rr_mode_key *k, struct rr_
 /** rr_mode_windows_start - on the peer's first message, before any post: binds the announced window of the slots */
 void rr_mode_windows_start(struct rr_mode *m);
 
-/** rr_mode_key_take_back - invalidates a key, once; @closing counts up, and down when the key is invalid
+/** rr_mode_key_invalidate - invalidates a key, once; @closing counts up, and down when the key is invalid
  * Does nothing without a window, or on a dead connection. */
-void rr_mode_key_take_back(struct rr_mode *m, const struct rr_mode_key *k,
+void rr_mode_key_invalidate(struct rr_mode *m, const struct rr_mode_key *k,
 			   struct rr_closing *closing);
 
 /** rr_mode_key_put - returns the window; afterwards nothing is accessed through it */

@@ -90,7 +90,7 @@ void rr_mode_windows_start(struct rr_mode *m)
 
 /* ---- invalidation ------------------------------------------------------------------------- */
 
-void rr_mode_key_take_back(struct rr_mode *m, const struct rr_mode_key *k,
+void rr_mode_key_invalidate(struct rr_mode *m, const struct rr_mode_key *k,
 			   struct rr_closing *closing)
 {
 	if (!k->window)

@@ -4,7 +4,7 @@
  * mem_replace.c - replace the pages of a buffer while a server's disk operation still uses the old ones
  *
  * Operation:  A server on this host reads a disk directly into rpcrdma_mem_alloc() memory: it maps the
- *             region's memfd. Nothing can stop such a read before the disk answers. When its call is
+ *             region's memfd. Nothing can stop such a read before it ends. When its call is
  *             given up, rr_mem_replace() creates a new memfd with the same content and maps it over
  *             the whole pages of the call's range, in one system call (mremap). The disk operation
  *             then ends in the old memfd, which the program no longer maps.

@@ -191,7 +191,7 @@ bool rr_monitor_is_off(const struct rr_monitor *m)
 	return is_forked(m) || atomic_load_explicit(&m->lost, memory_order_relaxed);
 }
 
-static void tell(struct rr_monitor *m, uintptr_t start, uintptr_t end)
+static void report(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 {
 	list_for_each_safe(node, &m->users) {
 		struct rr_monitor_user *u = list_entry(node, struct rr_monitor_user, link);
@@ -203,19 +203,19 @@ static void tell(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 static void lose(struct rr_monitor *m)
 {
 	atomic_store(&m->lost, true);
-	tell(m, 0, UINTPTR_MAX);
+	report(m, 0, UINTPTR_MAX);
 }
 
 static void on_event(struct rr_monitor *m, const struct uffd_msg *msg)
 {
 	switch (msg->event) {
 	case UFFD_EVENT_REMAP:
-		tell(m, (uintptr_t)msg->arg.remap.from,
+		report(m, (uintptr_t)msg->arg.remap.from,
 		     (uintptr_t)(msg->arg.remap.from + msg->arg.remap.len));
 		break;
 	case UFFD_EVENT_REMOVE:
 	case UFFD_EVENT_UNMAP:
-		tell(m, (uintptr_t)msg->arg.remove.start, (uintptr_t)msg->arg.remove.end);
+		report(m, (uintptr_t)msg->arg.remove.start, (uintptr_t)msg->arg.remove.end);
 		break;
 	default: /* not requested */
 		break;

@@ -116,7 +116,7 @@ int rr_reg_check(const struct rpcrdma_domain *d, struct rpcrdma_clnt_attr *a)
 
 /* Decides about windows before connecting, because the private data of the connect tells the peer whether it may
  * invalidate. The first bind on a device is a trial. */
-static int use_windows(struct rr_reg_conn *rc, bool may_tell)
+static int use_windows(struct rr_reg_conn *rc, bool private_data)
 {
 	const struct rr_fabric_attr *f = &rc->dev->fabric->attr;
 	const struct rr_mr_attr attr = { .addr = rc->trial_mem, .len = sizeof(rc->trial_mem), .fd = -1,
@@ -130,7 +130,7 @@ static int use_windows(struct rr_reg_conn *rc, bool may_tell)
 		return 0;
 	}
 	rc->pub.windows = true;
-	rc->pub.remote_inv = f->remote_inv && may_tell;
+	rc->pub.remote_inv = f->remote_inv && private_data;
 	err = rr_windows_create(rc->engine, rc->pub.pd, rc->pub.remote_inv, &rc->windows);
 	if (!err && known == RR_WINDOWS_UNTRIED)
 		err = rr_mr_reg(rc->pub.pd, &attr, &rc->trial_mr);

@@ -175,7 +175,7 @@ static int reserve(struct rr_cache *c, struct wanted *w, bool unite, struct rr_c
 }
 
 /* Returns an entry. Return: true: it was the last user, and the entry is idle or dead; the caller holds the lock */
-static bool unlend(struct rr_cache *c, struct rr_cache_ref *ref)
+static bool release_ref(struct rr_cache *c, struct rr_cache_ref *ref)
 {
 	list_del(&ref->link);
 	if (--ref->entry->nrefs)
@@ -191,7 +191,7 @@ static void unreserve(struct rr_cache *c, struct rr_cache_ref *ref, bool others)
 	if (ref->entry->in_tree)
 		rr_cache_kill(c, ref->entry, NULL);
 	ref->entry->lost |= others;
-	(void)unlend(c, ref); /* no other user could find it */
+	(void)release_ref(c, ref); /* no other user could find it */
 	rr_cache_unlock(c);
 }
 
@@ -296,7 +296,7 @@ bool rr_cache_put(struct rr_cache *c, struct rr_cache_ref *ref)
 
 	rr_cache_lock(c);
 	gone = ref->gone;
-	(void)unlend(c, ref);
+	(void)release_ref(c, ref);
 	rr_cache_unlock(c);
 	return !gone;
 }
@@ -306,7 +306,7 @@ void rr_cache_drop(struct rr_cache *c, struct rr_cache_ref *ref)
 	rr_cache_lock(c);
 	if (ref->entry->in_tree)
 		rr_cache_kill(c, ref->entry, NULL); /* it is lent still: to us */
-	(void)unlend(c, ref);
+	(void)release_ref(c, ref);
 	rr_cache_unlock(c);
 }
 
@@ -333,7 +333,7 @@ bool rr_cache_recall(struct rr_cache *c, struct rr_cache_ref *ref)
 	}
 	pthread_mutex_unlock(&c->recalls);
 	rr_cache_lock(c);
-	alone = unlend(c, ref);
+	alone = release_ref(c, ref);
 	rr_cache_unlock(c);
 	return alone;
 }

@@ -94,7 +94,7 @@ void rr_cache_rest(struct rr_cache *c, struct rr_cache_entry *e)
 	}
 }
 
-static void tell_refs(struct rr_cache_entry *e, uintptr_t start, uintptr_t end)
+static void mark_refs(struct rr_cache_entry *e, uintptr_t start, uintptr_t end)
 {
 	list_for_each(node, &e->refs) {
 		struct rr_cache_ref *ref = list_entry(node, struct rr_cache_ref, link);
@@ -115,7 +115,7 @@ void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 
 	list_for_each(node, &c->orphans) {
 		e = list_entry(node, struct rr_cache_entry, link);
-		tell_refs(e, start, end);
+		mark_refs(e, start, end);
 		e->lost |= overlaps(e, start, end);
 	}
 	list_for_each(node, &c->dead) {
@@ -123,7 +123,7 @@ void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 		e->lost |= overlaps(e, start, end);
 	}
 	while ((e = rr_cache_entry_of(rr_itree_next(&c->tree, NULL, start, end)))) {
-		tell_refs(e, start, end);
+		mark_refs(e, start, end);
 		e->lost = true;
 		rr_cache_add(&c->invalidated, e->ready); /* not entries being created */
 		rr_cache_kill(c, e, NULL);
