@@ -66,9 +66,6 @@ struct rr_grant {
 	struct rr_wr wr;
 };
 
-static void on_sent(struct rr_post *post, enum rr_wc_status status);
-static void on_invalidated(struct rr_closing *closing);
-
 int rr_mode_grant_init(struct rr_mode *m, struct rr_suffix *give)
 {
 	int rc = rr_mode_area(m, &m->room, ROOM_BYTES, ROOM_MAX, rr_mode_write_access(m));
@@ -83,21 +80,6 @@ void rr_mode_grant_fini(struct rr_mode *m)
 {
 	list_for_each_safe(n, &m->free_grants)
 		free(list_entry(n, struct rr_grant, link));
-}
-
-static struct rr_grant *grant_get(struct rr_mode *m)
-{
-	struct list *n = list_pop(&m->free_grants);
-	struct rr_grant *g = n ? list_entry(n, struct rr_grant, link) : malloc(sizeof(*g));
-
-	if (!g)
-		return NULL;
-	*g = (struct rr_grant){ .mode = m, .line = &m->room, .post.fn = on_sent,
-				.closing.fn = on_invalidated };
-	list_init(&g->link);
-	list_init(&g->post.link);
-	m->ngrants++;
-	return g;
 }
 
 /* Returns the pages; the key is invalid, or never was valid. */
@@ -199,20 +181,15 @@ static void send_grant(struct rr_grant *g)
 	rr_mode_key_post(g->mode, &g->key, &g->bind, &g->post);
 }
 
-static void announce(struct rr_grant *g);
-
-static void on_send_buf(struct rpcrdma_buf_waiter *w)
+/* Sends the message when there is a send buffer. */
+static void announce(struct rpcrdma_buf_waiter *w)
 {
-	announce(container_of(w, struct rr_grant, waiter));
-}
-
-static void announce(struct rr_grant *g)
-{
+	struct rr_grant *g = container_of(w, struct rr_grant, waiter);
 	int rc = rr_rconn_send_buf(g->mode->conn, &g->send_buf);
 
 	if (rc == -ENOBUFS) {
 		g->line = &g->mode->zones[RR_ZONE_SENDS];
-		g->waiter.fn = on_send_buf;
+		g->waiter.fn = announce;
 		rr_area_wait(&g->line->zone, &g->waiter);
 	} else if (rc) {
 		rpcrdma_conn_close(&g->mode->conn->base);
@@ -222,8 +199,6 @@ static void announce(struct rr_grant *g)
 }
 
 /* ---- from the peer ------------------------------------------------------------------------ */
-
-static void on_room(struct rpcrdma_buf_waiter *w);
 
 /* Another want needs memory: frees the pages of the revoked grant that was revoked first. */
 static bool give_up_one(struct rr_mode *m)
@@ -239,24 +214,21 @@ static bool give_up_one(struct rr_mode *m)
 	return false;
 }
 
-static void try_room(struct rr_grant *g)
+/* Takes memory, when there is some. */
+static void get_room(struct rpcrdma_buf_waiter *w)
 {
+	struct rr_grant *g = container_of(w, struct rr_grant, waiter);
 	int rc;
 
 	do
 		rc = rr_area_get(&g->line->zone, g->bytes, &g->buf);
 	while (rc == -ENOBUFS && give_up_one(g->mode));
 	if (rc == -ENOBUFS) {
-		g->waiter.fn = on_room;
+		g->waiter.fn = get_room;
 		rr_area_wait(&g->line->zone, &g->waiter);
 	} else {
-		announce(g); /* sends a refusal if the size exceeds the limit */
+		announce(&g->waiter); /* sends a refusal if the size exceeds the limit */
 	}
-}
-
-static void on_room(struct rpcrdma_buf_waiter *w)
-{
-	try_room(container_of(w, struct rr_grant, waiter));
 }
 
 static struct rr_grant *find(const struct list *in, uint32_t xid)
@@ -281,6 +253,21 @@ static struct rr_grant *find_announced(const struct rr_mode *m, uint32_t xid)
 	return g && g->since_ns && !list_is_linked(&g->post.link) ? g : NULL;
 }
 
+static struct rr_grant *grant_get(struct rr_mode *m)
+{
+	struct list *n = list_pop(&m->free_grants);
+	struct rr_grant *g = n ? list_entry(n, struct rr_grant, link) : malloc(sizeof(*g));
+
+	if (!g)
+		return NULL;
+	*g = (struct rr_grant){ .mode = m, .line = &m->room, .post.fn = on_sent,
+				.closing.fn = on_invalidated };
+	list_init(&g->link);
+	list_init(&g->post.link);
+	m->ngrants++;
+	return g;
+}
+
 bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes)
 {
 	struct rr_grant *g;
@@ -297,7 +284,7 @@ bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes)
 	g->xid = xid;
 	g->bytes = bytes;
 	list_add_tail(&m->grants, &g->link);
-	try_room(g);
+	get_room(&g->waiter);
 	return true;
 }
 
