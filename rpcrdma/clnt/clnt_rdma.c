@@ -103,13 +103,6 @@ static void mark_unsent(struct rr_link *l)
 	}
 }
 
-static void link_end(struct rr_link *l);
-
-static void on_settle_timer(struct rpcrdma_timer *t)
-{
-	link_end(container_of(t, struct rr_link, drain_timer));
-}
-
 /* Nothing is outstanding: frees the link, and reports down if there is a client. */
 static void link_end(struct rr_link *l)
 {
@@ -119,8 +112,7 @@ static void link_end(struct rr_link *l)
 		     atomic_load(&l->dev->windows) == RR_WINDOWS_BROKEN;
 	char why[sizeof(l->why)];
 
-	if (!end_calls(l)) {
-		l->drain_timer.fn = on_settle_timer;
+	if (!end_calls(l)) { /* it has been connected, so the timer calls this function */
 		rpcrdma_timer_set(l->engine, &l->drain_timer, SETTLE_MS * NS_PER_MS);
 		return;
 	}
@@ -141,21 +133,12 @@ static void link_end(struct rr_link *l)
 
 static void on_end(struct rpcrdma_msg *msg)
 {
-	struct rr_link *l = container_of(msg, struct rr_link, end_msg);
-
-	if (l->ep && l->ep->msg_out)
-		rr_engine_defer(l->engine, &l->end_msg); /* it holds a pointer to the endpoint */
-	else
-		link_end(l);
+	link_end(container_of(msg, struct rr_link, end_msg));
 }
 
 static void on_drain_timer(struct rpcrdma_timer *t)
 {
-	struct rr_link *l = container_of(t, struct rr_link, drain_timer);
-
-	/* The endpoint only defers a message when nothing is outstanding, and then it drains by itself. */
-	if (!l->ep->msg_out)
-		link_end(l);
+	link_end(container_of(t, struct rr_link, drain_timer));
 }
 
 void rr_link_fail(struct rr_link *l, int err, const char *fmt, ...)
