@@ -153,7 +153,6 @@ void rr_link_fail(struct rr_link *l, int err, const char *fmt, ...)
 	vsnprintf(l->why, sizeof(l->why), fmt, ap);
 	va_end(ap);
 	if (!l->connected) {
-		l->end_queued = true;
 		l->end_msg.fn = on_end;
 		rr_engine_defer(l->engine, &l->end_msg);
 		return;
@@ -197,7 +196,7 @@ static void on_drained(struct rr_ep *ep)
 {
 	struct rr_link *l = ep->owner;
 
-	if (!l->end_queued)
+	if (l->connected) /* otherwise end_msg is on its way */
 		link_end(l);
 }
 

@@ -27,8 +27,7 @@ struct rr_link {
 	struct rr_reg *reg;
 
 	bool connected;               /* only then does the endpoint have to drain */
-	bool ending;                  /* no more calls; end_msg or `drained` will follow */
-	bool end_queued;
+	bool ending;                  /* no more calls; `drained` will follow or, if it was not connected, end_msg */
 	int err;                      /* error of the end */
 	char why[128];
 	struct rpcrdma_msg end_msg;   /* frees a link outside its own callbacks */
