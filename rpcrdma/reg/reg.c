@@ -461,7 +461,7 @@ int rr_reg_end(struct rr_reg *reg, struct rr_offer *offers, unsigned n, enum rr_
 			is_shared |= err == -ECONNABORTED;
 			is_lost |= err == -EFAULT && how == RR_END_REPLIED;
 		}
-		if (how == RR_END_DONE)
+		if (how == RR_END_DONE && o->bounce)
 			rr_reg_bounce_put(rc, o);
 	}
 	if (is_shared) {

@@ -216,8 +216,6 @@ void rr_reg_bounce_put(struct rr_reg_conn *rc, struct rr_offer *o)
 
 	o->bounce = NULL;
 	o->mem = NULL;
-	if (!b)
-		return;
 	list_add_head(&rc->bounces, &b->link);
 	/* a connection that ends frees them all, after its queue pair is destroyed */
 	if (b->bytes > (b->message ? MESSAGE_KEEP_MAX : PAYLOAD_KEEP_MAX) && !(rc->ep && rr_ep_is_ending(rc->ep)))

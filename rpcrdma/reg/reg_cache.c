@@ -180,7 +180,10 @@ static bool release_ref(struct rr_cache *c, struct rr_cache_ref *ref)
 	list_del(&ref->link);
 	if (--ref->entry->nrefs)
 		return false;
-	rr_cache_rest(c, ref->entry);
+	if (ref->entry->in_tree)
+		list_add_tail(&c->lru, &ref->entry->link);
+	else
+		rr_cache_retire(c, ref->entry);
 	return true;
 }
 

@@ -77,13 +77,9 @@ static void unwatch(struct rr_cache *c, const struct rr_cache_entry *e)
 		rr_monitor_unwatch(c->attr.monitor, e->node.start, e->node.end);
 }
 
-void rr_cache_rest(struct rr_cache *c, struct rr_cache_entry *e)
+void rr_cache_retire(struct rr_cache *c, struct rr_cache_entry *e)
 {
-	assert(!e->nrefs);
-	if (e->in_tree) {
-		list_add_tail(&c->lru, &e->link);
-		return;
-	}
+	assert(!e->nrefs && !e->in_tree);
 	list_del(&e->link);
 	forget_live(c, e);
 	if (e->mr) {

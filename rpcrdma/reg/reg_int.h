@@ -98,7 +98,7 @@ bool rr_reg_keeps(const struct rr_reg_conn *rc);
 must_check int rr_reg_bounce(struct rr_reg_conn *rc, struct rr_offer *o, size_t bytes, unsigned access,
 			     bool message);
 
-/** rr_reg_bounce_put - returns the memory of an offer, if it has some */
+/** rr_reg_bounce_put - returns the memory of an offer that has some */
 void rr_reg_bounce_put(struct rr_reg_conn *rc, struct rr_offer *o);
 
 /** rr_reg_bounce_fini - frees all idle memory */
