@@ -20,24 +20,6 @@
 #include "base/opt.h"
 #include "base/text.h"
 
-/* Return: false: not exactly @bytes bytes in hexadecimal digits */
-static bool parse_hex(const char *text, uint8_t *ret, size_t bytes)
-{
-	return strlen(text) == 2 * bytes && text_take_hex(text, bytes, ret);
-}
-
-static char *trim(char *s)
-{
-	char *end;
-
-	s += strspn(s, " \t\r");
-	end = s + strlen(s);
-	while (end > s && strchr(" \t\r", end[-1]))
-		end--;
-	*end = '\0';
-	return s;
-}
-
 /* Return: NULL, or what is wrong */
 static const char *parse_line(char *line, uint64_t *volume, struct stripe_keys *keys)
 {
@@ -48,10 +30,10 @@ static const char *parse_line(char *line, uint64_t *volume, struct stripe_keys *
 	if (!eq)
 		return "not name = value";
 	*eq = '\0';
-	name = trim(line);
-	value = trim(eq + 1);
+	name = text_trim(line);
+	value = text_trim(eq + 1);
 	if (!strcmp(name, "volume")) {
-		if (*volume || !parse_hex(value, bytes, 8) || !get_be64(bytes))
+		if (*volume || !text_parse_hex(value, 8, bytes) || !get_be64(bytes))
 			return "volume: must be once, 16 hexadecimal digits, not all 0";
 		*volume = get_be64(bytes);
 		return NULL;
@@ -60,7 +42,7 @@ static const char *parse_line(char *line, uint64_t *volume, struct stripe_keys *
 		return "there are only volume and key";
 	if (keys->n == STRIPE_KEYS_MAX)
 		return "more than two keys";
-	if (!parse_hex(value, bytes, sizeof(bytes)))
+	if (!text_parse_hex(value, sizeof(bytes), bytes))
 		return "key: must be 32 hexadecimal digits";
 	keys->v[keys->n++] = (struct siphash_key){ get_be64(bytes), get_be64(bytes + 8) };
 	return NULL;
@@ -79,7 +61,7 @@ int stripe_key_parse(char *text, uint64_t *ret_volume, struct stripe_keys *ret_k
 		if (next)
 			*next++ = '\0';
 		line++;
-		at = trim(at);
+		at = text_trim(at);
 		if (*at && *at != '#')
 			wrong = parse_line(at, &volume, &keys);
 	}

@@ -18,6 +18,8 @@
 #include <string.h>
 
 #include "base/opt.h"
+#include "base/text.h"
+#include "base/wire.h"
 
 #define LINE_BYTES (VOLUME_URL_MAX + 64)
 
@@ -26,18 +28,6 @@ struct parser {
 	volume_server *server; /* of the section; NULL: none yet */
 	bool has_state;
 };
-
-static char *trim(char *s)
-{
-	char *end;
-
-	s += strspn(s, " \t\r");
-	end = s + strlen(s);
-	while (end > s && strchr(" \t\r", end[-1]))
-		end--;
-	*end = '\0';
-	return s;
-}
 
 /* Return: false: not a decimal number from 1 to @max */
 static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
@@ -57,20 +47,12 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
 /* Return: false: not 16 hexadecimal digits, or 0 */
 static bool parse_volume(const char *text, uint64_t *ret)
 {
-	static const char digits[] = "0123456789abcdef";
-	uint64_t v = 0;
+	uint8_t bytes[8];
 
-	if (strlen(text) != 16)
+	if (!text_parse_hex(text, sizeof(bytes), bytes))
 		return false;
-	for (; *text; text++) {
-		const char *d = strchr(digits, *text);
-
-		if (!d)
-			return false;
-		v = v << 4 | (uint64_t)(d - digits);
-	}
-	*ret = v;
-	return v;
+	*ret = get_be64(bytes);
+	return *ret;
 }
 
 /* HOST, HOST:PORT, [V6], [V6]:PORT */
@@ -121,7 +103,7 @@ static const char *begin_section(struct parser *p, char *line)
 	if (!end || end[1])
 		return "a section is [server N]";
 	*end = '\0';
-	if (strncmp(line, "server", 6) || !strchr(" \t", line[6]) || !parse_number(trim(line + 6), UINT32_MAX, &id))
+	if (strncmp(line, "server", 6) || !strchr(" \t", line[6]) || !parse_number(text_trim(line + 6), UINT32_MAX, &id))
 		return "there are only sections [server N], with N from 1 to 4294967295";
 	if (volume_map_find(m, (uint32_t)id))
 		return "there is a server of that number already";
@@ -186,7 +168,7 @@ static const char *set_key(struct parser *p, const char *name, const char *value
 /* Return: NULL, or what is wrong; @ret_err stays -EINVAL unless there is a better one */
 static const char *parse_line(struct parser *p, char *line, int *ret_err)
 {
-	char *at = trim(line), *eq;
+	char *at = text_trim(line), *eq;
 
 	if (!*at || *at == '#' || *at == ';')
 		return NULL;
@@ -196,7 +178,7 @@ static const char *parse_line(struct parser *p, char *line, int *ret_err)
 	if (!eq)
 		return "neither a section nor key = value";
 	*eq = '\0';
-	return set_key(p, trim(at), trim(eq + 1), ret_err);
+	return set_key(p, text_trim(at), text_trim(eq + 1), ret_err);
 }
 
 static int parse(struct parser *p, const char *text, size_t bytes, char *why, size_t why_bytes)

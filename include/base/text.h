@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * text.h - foreign text: makes it safe for a terminal or a log; recognises names
+ * text.h - foreign text: makes it safe for a terminal or a log; recognises names and numbers
  */
 #ifndef LEAT_BASE_TEXT_H
 #define LEAT_BASE_TEXT_H
@@ -89,6 +89,25 @@ static inline bool text_take_hex(const char *text, size_t n, void *ret)
 		b[i / 2] = (unsigned char)(b[i / 2] << 4 | (digit ? c - '0' : c - 'a' + 10));
 	}
 	return true;
+}
+
+/** text_parse_hex - text_take_hex() of a text that has nothing else */
+static inline bool text_parse_hex(const char *text, size_t n, void *ret)
+{
+	return strlen(text) == 2 * n && text_take_hex(text, n, ret);
+}
+
+/** text_trim - removes blanks, tabs and line ends from both ends; Return: the new beginning, inside @text */
+static inline char *text_trim(char *text)
+{
+	char *end;
+
+	text += strspn(text, " \t\r\n");
+	end = text + strlen(text);
+	while (end > text && strchr(" \t\r\n", end[-1]))
+		end--;
+	*end = '\0';
+	return text;
 }
 
 #endif

@@ -24,6 +24,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 #define LINE_BYTES 1024
 #define STATE_DIR_ROOT "/var/lib/leat"
 
@@ -132,32 +134,20 @@ static void end_section(struct file_reader *r)
 	r->kind = NULL;
 }
 
-static char *trim(char *s)
-{
-	char *end = s + strlen(s);
-
-	while (*s == ' ' || *s == '\t')
-		s++;
-	while (end > s && strchr(" \t\r\n", end[-1]))
-		end--;
-	*end = '\0';
-	return s;
-}
-
 /* Is it "@kind NAME"? */
 static bool named(char *section, const char *kind, char **ret_name)
 {
 	size_t n = strlen(kind);
 
-	if (strncmp(section, kind, n) || (section[n] != ' ' && section[n] != '\t') || !*trim(section + n))
+	if (strncmp(section, kind, n) || (section[n] != ' ' && section[n] != '\t') || !*text_trim(section + n))
 		return false;
-	*ret_name = trim(section + n);
+	*ret_name = text_trim(section + n);
 	return true;
 }
 
 static int begin_section(struct file_reader *r, char *text)
 {
-	char *name = trim(text);
+	char *name = text_trim(text);
 
 	end_section(r);
 	r->in_server = !strcmp(name, "server");
@@ -187,7 +177,7 @@ static int check_line(struct file_reader *r, char *at)
 		return strpbrk(at, "=:") ? 0 : conf_say(r->why, "'%s' is neither a section nor key = value", at);
 	if (!end)
 		return conf_say(r->why, "'%s' lacks its ']'", at);
-	after = trim(end + 1);
+	after = text_trim(end + 1);
 	if (*after && *after != ';' && *after != '#')
 		return conf_say(r->why, "'%s' stands behind the ']'", after);
 	*end = '\0';
@@ -209,7 +199,7 @@ static char *read_line(char *buf, int cap, void *stream)
 	n = strlen(buf);
 	if ((n && buf[n - 1] == '\n') || feof(r->f)) {
 		memcpy(copy, buf, n + 1);
-		at = trim(copy);
+		at = text_trim(copy);
 		/* inih would append an indented line to the value before it */
 		memmove(buf, buf + (at - copy), n + 1 - (size_t)(at - copy));
 		err = check_line(r, at);

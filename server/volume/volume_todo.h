@@ -27,7 +27,7 @@ static inline void volume_object_text(const char object[STRIPE_OBJECT_BYTES], ch
 /** volume_object_parse - Return: 0; -EINVAL: not the name of an object */
 static inline int must_check volume_object_parse(const char *name, char ret[STRIPE_OBJECT_BYTES])
 {
-	return strlen(name) == VOLUME_OBJECT_TEXT - 1 && text_take_hex(name, STRIPE_OBJECT_BYTES, ret) ? 0 : -EINVAL;
+	return text_parse_hex(name, STRIPE_OBJECT_BYTES, ret) ? 0 : -EINVAL;
 }
 
 /** volume_todo_link - under the lock of the inode: makes the link of a file, durably; there may be one; Return: 0, -errno */
