@@ -253,6 +253,12 @@ static inline struct nfs_call *nfs_call(const struct req *r)
 	return (struct nfs_call *)(void *)(uintptr_t)r->call;
 }
 
+/** nfs_handles - the handles of the exports that apply to @r: after nfs_hold_exports() */
+static inline struct fh_set *nfs_handles(const struct req *r)
+{
+	return exports_of(nfs_call(r)->exports)->fhs;
+}
+
 /* Hooks of nfs_service for the server (nfs_server.c); prog.h describes them. */
 int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors);
 int nfs_server_prepare(struct server *srv, const struct conf *conf, void **ret_change, char *why, size_t why_bytes);

@@ -77,7 +77,7 @@ static int find_export(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	const nfs_fh3 *fh = &call->args.fh;
-	int err = fh_export(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, &call->exp);
+	int err = fh_export(nfs_handles(r), fh->data.data_val, fh->data.data_len, &call->exp);
 
 	if (err)
 		return err == -EBADF ? -EBADF : -ESTALE;
@@ -93,7 +93,7 @@ int nfs_open_file(struct req *r, struct fh_obj *ret)
 {
 	const struct nfs_call *call = nfs_call(r);
 	const nfs_fh3 *fh = &call->args.fh;
-	int err = fh_open(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, ret);
+	int err = fh_open(nfs_handles(r), fh->data.data_val, fh->data.data_len, ret);
 
 	if (!err && !S_ISREG(ret->stx.stx_mode)) {
 		fh_close(ret);

@@ -53,7 +53,6 @@ static const char *host_of(const struct req *r, char buf[INET6_ADDRSTRLEN])
 /* Walks down from the export's root, name by name, with the user's rights. The path must not lead out of the export. */
 static int walk(struct req *r, struct fh_obj *o, char *rest)
 {
-	struct nfs_call *call = nfs_call(r);
 	char *save = NULL;
 	int err = 0;
 
@@ -62,7 +61,7 @@ static int walk(struct req *r, struct fh_obj *o, char *rest)
 
 		if (!strcmp(t, ".."))
 			return -EACCES;
-		err = vfs_lookup(exports_of(call->exports)->fhs, o, t, &r->creds, &next);
+		err = vfs_lookup(nfs_handles(r), o, t, &r->creds, &next);
 		if (err)
 			return err;
 		fh_close(o);
@@ -104,11 +103,11 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 	copy = strdup(rest);
 	if (!copy)
 		return -ENOMEM;
-	err = fh_open_root(exports_of(call->exports)->fhs, exp, &o);
+	err = fh_open_root(nfs_handles(r), exp, &o);
 	if (!err)
 		err = walk(r, &o, copy);
 	if (!err)
-		err = fh_make(exports_of(call->exports)->fhs, &o, ret);
+		err = fh_make(nfs_handles(r), &o, ret);
 	fh_close(&o);
 	free(copy);
 	return err;

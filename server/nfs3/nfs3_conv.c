@@ -31,6 +31,11 @@ nfsstat3 nfs3_conv_status(const struct req *r, int err)
 	return status;
 }
 
+void nfs3_set_status(struct req *r, int err)
+{
+	nfs_call(r)->res.status = nfs3_conv_status(r, err);
+}
+
 void nfs3_fail_status(struct req *r, nfsstat3 status)
 {
 	memset(req_res(r), 0, r->proc->res_bytes);
@@ -73,7 +78,6 @@ static nfstime3 time_of(const struct statx_timestamp *t)
 	return (nfstime3){ .seconds = (uint32_t)t->tv_sec, .nseconds = t->tv_nsec };
 }
 
-/** nfs3_conv_attr - converts struct statx to fattr3 */
 void nfs3_conv_attr(const struct statx *stx, fattr3 *ret)
 {
 	*ret = (fattr3){
@@ -112,12 +116,11 @@ void nfs3_conv_post_op(const struct statx *stx, post_op_attr *ret)
 		nfs3_conv_attr(stx, &ret->post_op_attr_u.attributes);
 }
 
-void nfs3_conv_post_op_fh(const struct fh *fh, char *room, post_op_fh3 *ret)
+void nfs3_conv_fh(const struct fh *fh, char *room, nfs_fh3 *ret)
 {
 	memcpy(room, fh->data, fh->len);
-	ret->handle_follows = TRUE;
-	ret->post_op_fh3_u.handle.data.data_val = room;
-	ret->post_op_fh3_u.handle.data.data_len = fh->len;
+	ret->data.data_val = room;
+	ret->data.data_len = fh->len;
 }
 
 static int conv_time(time_how how, const nfstime3 *t, unsigned flag, struct vfs_sattr *sa,

@@ -21,6 +21,11 @@ struct req;
  */
 nfsstat3 nfs3_conv_status(const struct req *r, int err);
 
+/** nfs3_set_status - sets the status of the results, and leaves their data as it is
+ * @err: 0; or as for nfs3_conv_status()
+ */
+void nfs3_set_status(struct req *r, int err);
+
 /** nfs3_fail_status - sets the result to @status, without further data */
 void nfs3_fail_status(struct req *r, nfsstat3 status);
 
@@ -37,8 +42,8 @@ void nfs3_conv_post_op(const struct statx *stx, post_op_attr *ret);
 /** nfs3_conv_wcc - converts the attributes before and after a change */
 void nfs3_conv_wcc(const struct dir_wcc *wcc, wcc_data *ret);
 
-/** nfs3_conv_post_op_fh - puts a handle into the results; @room holds its bytes until the reply is encoded */
-void nfs3_conv_post_op_fh(const struct fh *fh, char *room, post_op_fh3 *ret);
+/** nfs3_conv_fh - puts a handle into the results; @room holds its bytes until the reply is encoded */
+void nfs3_conv_fh(const struct fh *fh, char *room, nfs_fh3 *ret);
 
 /** nfs3_conv_sattr - converts the attributes to set
  *

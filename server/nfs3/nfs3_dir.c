@@ -112,8 +112,8 @@ static bool look(struct listing *l, const char *name, struct statx *stx, struct 
 	if (stx->stx_attributes & STATX_ATTR_MOUNT_ROOT && !is_dot)
 		return false;
 	if (is_dot)
-		return !fh_make(exports_of(nfs_call(l->r)->exports)->fhs, l->dir, fh);
-	return !fh_make_at(exports_of(nfs_call(l->r)->exports)->fhs, l->dir, name, stx, fh);
+		return !fh_make(nfs_handles(l->r), l->dir, fh);
+	return !fh_make_at(nfs_handles(l->r), l->dir, name, stx, fh);
 }
 
 static void put_plus(struct listing *l, const char *name)
@@ -235,7 +235,7 @@ static int list(struct listing *l, uint64_t cookie, uint32_t limit)
 	wire_put_init(&l->out, r->room->addr, bytes);
 	err = list_from(l, fd, cookie);
 	close(fd);
-	return err ? err : fh_check_dir(exports_of(nfs_call(r)->exports)->fhs, l->dir);
+	return err ? err : fh_check_dir(nfs_handles(r), l->dir);
 }
 
 static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, uint32_t dircount)
@@ -246,8 +246,7 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 	struct listing l = { .r = r, .dir = &dir, .plus = plus, .dircount_left = dircount };
 	int err;
 
-	res->status = nfs3_open(r, &call->args.fh, &dir);
-	if (res->status != NFS3_OK)
+	if (!nfs3_open(r, &call->args.fh, &dir))
 		return;
 	if (dir.stx.stx_ino == call->exp->volume.ino) /* clients must not learn what is above the root */
 		l.parent_ino = dir.stx.stx_ino;
@@ -259,7 +258,7 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 		res->entries_len = (uint32_t)wire_put_len(&l.out);
 		res->eof = l.eof ? TRUE : FALSE;
 		if (plus)
-			fh_keep(exports_of(call->exports)->fhs);
+			fh_keep(nfs_handles(r));
 	}
 	nfs3_conv_post_op(&dir.stx, &res->attr);
 	fh_close(&dir);

@@ -53,9 +53,7 @@ static bool is_there(struct req *r, struct fdcache_entry *e, struct fh_obj *ret)
 /* A directory that was moved out of the export is left to the worker. LOOKUP also checks the file it finds. */
 static bool is_inside(const struct req *r, const struct fh_obj *o)
 {
-	struct nfs_call *call = nfs_call(r);
-
-	return !S_ISDIR(o->stx.stx_mode) || !fh_check_dir_now(exports_of(call->exports)->fhs, o);
+	return !S_ISDIR(o->stx.stx_mode) || !fh_check_dir_now(nfs_handles(r), o);
 }
 
 /* Return: the entry, held, and in @ret the object that it has open; or NULL */
@@ -119,22 +117,11 @@ static bool try_access(struct req *r)
 static bool lookup_in(struct req *r, const struct fh_obj *dir)
 {
 	struct nfs_call *call = nfs_call(r);
-	LOOKUP3resok *ok = &call->res.lookup.LOOKUP3res_u.resok;
-	const char *name = call->args.lookup.what.name;
-	struct fh_set *fhs = exports_of(call->exports)->fhs;
 	struct fh_obj o;
-	struct fh fh;
-	int err = fh_lookup_cached(fhs, dir, name, &o);
+	int err = fh_lookup_cached(nfs_handles(r), dir, call->args.lookup.what.name, &o);
 
 	if (!err)
-		err = fh_make(fhs, &o, &fh);
-	if (!err) {
-		memcpy(call->mem.fh_res, fh.data, fh.len);
-		ok->object.data.data_val = call->mem.fh_res;
-		ok->object.data.data_len = fh.len;
-		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
-		nfs3_conv_post_op(&dir->stx, &ok->dir_attributes);
-	}
+		err = nfs3_found(r, dir, &o);
 	if (o.fd >= 0)
 		closing_add(call->re->files.closer, o.exp->volume.dev, o.fd);
 	return !err;

@@ -23,8 +23,7 @@ static bool open_fs(struct req *r, struct fh_obj *o)
 {
 	struct nfs_call *call = nfs_call(r);
 
-	call->res.status = nfs3_open(r, &call->args.fh, o);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open(r, &call->args.fh, o))
 		return false;
 	nfs3_conv_post_op(&o->stx, &call->res.fsstat.FSSTAT3res_u.resfail.obj_attributes);
 	return true;
@@ -40,7 +39,7 @@ void nfs3_fsstat(struct req *r)
 	if (!open_fs(r, &o))
 		return;
 	if (fstatvfs(o.fd, &vfs)) {
-		call->res.status = nfs3_conv_status(r, -errno);
+		nfs3_set_status(r, -errno);
 	} else {
 		ok->tbytes = vfs.f_blocks * vfs.f_frsize;
 		ok->fbytes = vfs.f_bfree * vfs.f_frsize;
@@ -66,7 +65,7 @@ void nfs3_fsinfo(struct req *r)
 	ok->rtmax = ok->rtpref = NFS3_IO_MAX;
 	ok->wtmax = ok->wtpref = NFS3_IO_MAX;
 	ok->rtmult = ok->wtmult = 4096;
-	ok->dtpref = nfs_call(r)->re->inline_max;
+	ok->dtpref = call->re->inline_max;
 	ok->maxfilesize = lim->file_max_bytes;
 	ok->time_delta = (nfstime3){ .seconds = lim->time_s, .nseconds = lim->time_ns };
 	/* an export is one file system: requests do not cross a mount */

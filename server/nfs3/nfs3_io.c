@@ -92,7 +92,7 @@ void nfs3_io_open(struct req *r)
 	int err;
 
 	call->looked = fdcache_look(&call->exp->volume.limits);
-	err = fh_open(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, &call->found);
+	err = fh_open(nfs_handles(r), fh->data.data_val, fh->data.data_len, &call->found);
 	if (!err)
 		err = vfs_may_io(&call->found, &r->creds, is_write(r));
 	if (!err && !call->file)

@@ -20,14 +20,13 @@
 #include "nfs3_conv.h"
 #include "nfs3_volume.h"
 
-nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
+bool nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
 {
 	struct nfs_call *call = nfs_call(r);
-	int err;
 
 	call->looked = fdcache_look(&call->exp->volume.limits);
-	err = fh_open(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, ret);
-	return err ? nfs3_conv_status(r, err) : NFS3_OK;
+	nfs3_set_status(r, fh_open(nfs_handles(r), fh->data.data_val, fh->data.data_len, ret));
+	return call->res.status == NFS3_OK;
 }
 
 void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret)
@@ -38,14 +37,13 @@ void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret)
 		nfs3_conv_post_op(&stx, ret);
 }
 
-nfsstat3 nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, struct fh_obj *ret)
+bool nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, struct fh_obj *ret)
 {
-	nfsstat3 status = nfs3_open(r, fh, ret);
-
+	if (!nfs3_open(r, fh, ret))
+		return false;
 	*wcc = (struct dir_wcc){ .client = r->conn->number };
-	if (status == NFS3_OK)
-		ret->wcc = wcc;
-	return status;
+	ret->wcc = wcc;
+	return true;
 }
 
 /* A change that was made, but returns an error since it may not be on disk, must not count as the client's own
@@ -60,13 +58,13 @@ void nfs3_wcc(const struct req *r, const struct fh_obj *dir, wcc_data *ret)
 		nfs3_post_op(dir, &ret->after);
 }
 
-static void getattr(struct req *r)
+void nfs3_getattr(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 
-	call->res.status = nfs3_open(r, &call->args.getattr.object, &call->found);
-	if (call->res.status == NFS3_OK)
+	if (nfs3_open(r, &call->args.getattr.object, &call->found))
 		nfs3_conv_attr(&call->found.stx, &call->res.getattr.GETATTR3res_u.resok.obj_attributes);
+	nfs3_fast_drop(r);
 }
 
 static bool guard_holds(const sattrguard3 *guard, const struct statx *stx)
@@ -85,8 +83,7 @@ void nfs3_setattr(struct req *r)
 	struct fh_obj o;
 	int err;
 
-	call->res.status = nfs3_open(r, &a->object, &o);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open(r, &a->object, &o))
 		return;
 	err = nfs3_conv_sattr(&a->new_attributes, &sa);
 	if (!err && !guard_holds(&a->guard, &o.stx)) {
@@ -96,11 +93,26 @@ void nfs3_setattr(struct req *r)
 			err = nfs3_volume_size(r, &o, &sa);
 		if (!err)
 			err = vfs_setattr(&o, &sa, &r->creds);
-		call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+		nfs3_set_status(r, err);
 	}
 	/* both results have it at the same place */
 	nfs3_post_op(&o, &call->res.setattr.SETATTR3res_u.resok.obj_wcc.after);
 	fh_close(&o);
+}
+
+int nfs3_found(struct req *r, const struct fh_obj *dir, const struct fh_obj *o)
+{
+	struct nfs_call *call = nfs_call(r);
+	LOOKUP3resok *ok = &call->res.lookup.LOOKUP3res_u.resok;
+	struct fh fh;
+	int err = fh_make(nfs_handles(r), o, &fh);
+
+	if (err)
+		return err;
+	nfs3_conv_fh(&fh, call->mem.fh_res, &ok->object);
+	nfs3_conv_post_op(&o->stx, &ok->obj_attributes);
+	nfs3_conv_post_op(&dir->stx, &ok->dir_attributes);
+	return 0;
 }
 
 /* With attributes from after, a change in between would appear to be part of what the lookup has seen. */
@@ -108,29 +120,19 @@ static void lookup(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	const diropargs3 *what = &call->args.lookup.what;
-	LOOKUP3resok *ok = &call->res.lookup.LOOKUP3res_u.resok;
 	struct fh_obj *dir = &call->found, o = { .fd = -1 };
-	struct fh fh;
 	int err;
 
-	call->res.status = nfs3_open(r, &what->dir, dir);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open(r, &what->dir, dir))
 		return;
-	err = vfs_lookup(exports_of(call->exports)->fhs, dir, what->name, &r->creds, &o);
+	err = vfs_lookup(nfs_handles(r), dir, what->name, &r->creds, &o);
 	if (!err)
 		call->asked = call->rights = X_OK; /* the user may search it */
 	if (!err)
-		err = fh_make(exports_of(call->exports)->fhs, &o, &fh);
-	if (err) {
-		call->res.status = nfs3_conv_status(r, err);
+		err = nfs3_found(r, dir, &o);
+	nfs3_set_status(r, err);
+	if (err)
 		nfs3_conv_post_op(&dir->stx, &call->res.lookup.LOOKUP3res_u.resfail.dir_attributes);
-	} else {
-		memcpy(call->mem.fh_res, fh.data, fh.len);
-		ok->object.data.data_val = call->mem.fh_res;
-		ok->object.data.data_len = fh.len;
-		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
-		nfs3_conv_post_op(&dir->stx, &ok->dir_attributes);
-	}
 	fh_close(&o);
 }
 
@@ -157,24 +159,16 @@ static void check_access(struct req *r)
 	struct fh_obj *o = &call->found;
 	int got, err;
 
-	call->res.status = nfs3_open(r, &call->args.access.object, o);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open(r, &call->args.access.object, o))
 		return;
 	err = vfs_access(o, &r->creds, NFS3_RIGHTS, &got);
 	nfs3_conv_post_op(&o->stx, &ok->obj_attributes); /* both results have it at the same place */
-	if (err) {
-		call->res.status = nfs3_conv_status(r, err);
+	nfs3_set_status(r, err);
+	if (err)
 		return;
-	}
 	ok->access = nfs3_access_bits(r, &o->stx, (unsigned)got) & call->args.access.access;
 	call->asked = NFS3_RIGHTS;
 	call->rights = (unsigned)got;
-}
-
-void nfs3_getattr(struct req *r)
-{
-	getattr(r);
-	nfs3_fast_drop(r);
 }
 
 void nfs3_lookup(struct req *r)
@@ -197,14 +191,12 @@ void nfs3_readlink(struct req *r)
 	uint32_t len;
 	int err;
 
-	call->res.status = nfs3_open(r, &call->args.readlink.symlink, &o);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open(r, &call->args.readlink.symlink, &o))
 		return;
 	err = vfs_readlink(&o, call->mem.path, sizeof(call->mem.path), &len);
 	nfs3_conv_post_op(&o.stx, &ok->symlink_attributes); /* both results have it at the same place */
-	if (err) {
-		call->res.status = nfs3_conv_status(r, err);
-	} else {
+	nfs3_set_status(r, err);
+	if (!err) {
 		ok->data.length = len;
 		ok->data.here = (struct iovec){ .iov_base = call->mem.path, .iov_len = len };
 		ok->data.iov = &ok->data.here;

@@ -13,6 +13,7 @@
 #include <rpc/types.h>
 #include <rpc/xdr.h>
 
+#include "base/util.h"
 #include "nfs3.h"
 
 struct dir_wcc;
@@ -33,8 +34,10 @@ void nfs3_access(struct req *r);
 /** nfs3_readlink - performs READLINK (RFC 1813 section 3.3.5) */
 void nfs3_readlink(struct req *r);
 
-/** nfs3_open - finds the file of a handle in the arguments; Return: status */
-nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret);
+/** nfs3_open - finds the file of a handle in the arguments, and sets the status of the results
+ * Return: true if that is NFS3_OK; the caller closes @ret with fh_close()
+ */
+bool nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret);
 
 /** nfs3_post_op - reads the current attributes of @o; none follow on an error */
 void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret);
@@ -42,10 +45,13 @@ void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret);
 /** nfs3_open_dir - as nfs3_open(), for a directory with names to be changed
  * @wcc: must exist as long as @ret; gets the attributes before and after the change
  */
-nfsstat3 nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, struct fh_obj *ret);
+bool nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, struct fh_obj *ret);
 
 /** nfs3_wcc - attributes of a directory of nfs3_open_dir(): before and after if proved, else the current, or none */
 void nfs3_wcc(const struct req *r, const struct fh_obj *dir, wcc_data *ret);
+
+/** nfs3_found - makes the results of a LOOKUP that has found @o in @dir; Return: 0; or as fh_make() */
+int must_check nfs3_found(struct req *r, const struct fh_obj *dir, const struct fh_obj *o);
 
 /** nfs3_access_bits - converts @got, granted rights of NFS3_RIGHTS, to ACCESS's bits, for a file as in @stx */
 uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned got);

@@ -37,25 +37,17 @@ static void reply_made(struct req *r, const struct fh_obj *dir, int err, struct 
 	CREATE3resok *ok = &res->CREATE3res_u.resok;
 	struct fh fh;
 
+	nfs3_set_status(r, err);
 	if (err) {
-		res->status = nfs3_conv_status(r, err);
 		nfs3_wcc(r, dir, &res->CREATE3res_u.resfail.dir_wcc);
 		return;
 	}
 	/* without a handle in the reply the client looks the file up */
-	if (!fh_make(exports_of(call->exports)->fhs, &m->obj, &fh))
-		nfs3_conv_post_op_fh(&fh, call->mem.fh_res, &ok->obj);
+	ok->obj.handle_follows = !fh_make(nfs_handles(r), &m->obj, &fh);
+	if (ok->obj.handle_follows)
+		nfs3_conv_fh(&fh, call->mem.fh_res, &ok->obj.post_op_fh3_u.handle);
 	nfs3_conv_post_op(&m->obj.stx, &ok->obj_attributes);
 	nfs3_wcc(r, dir, &ok->dir_wcc);
-}
-
-/* The arguments of the four begin with the directory and the name. */
-static bool open_where(struct req *r, struct dir_wcc *wcc, struct fh_obj *dir)
-{
-	struct nfs_call *call = nfs_call(r);
-
-	call->res.status = nfs3_open_dir(r, &call->args.create.where.dir, wcc, dir);
-	return call->res.status == NFS3_OK;
 }
 
 /* The size of a striped file is for its stripe servers, too. */
@@ -67,8 +59,8 @@ static int create(struct req *r, const struct fh_obj *dir, enum vfs_create how, 
 	int err;
 
 	sa->set &= ~size.set;
-	err = vfs_create(exports_of(call->exports)->fhs, dir, a->where.name, how, sa,
-			 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &call->made);
+	err = vfs_create(nfs_handles(r), dir, a->where.name, how, sa, (const uint8_t *)a->how.createhow3_u.verf, &r->creds,
+			 &call->made);
 	if (err || !size.set || call->made.obj.stx.stx_size == size.size)
 		return err;
 	err = nfs3_volume_size(r, &call->made.obj, &size);
@@ -89,7 +81,7 @@ void nfs3_create(struct req *r)
 	struct fh_obj dir;
 	int err = 0;
 
-	if (!open_where(r, &wcc, &dir))
+	if (!nfs3_open_dir(r, &a->where.dir, &wcc, &dir))
 		return;
 	if (a->how.mode != EXCLUSIVE)
 		err = nfs3_conv_sattr(&a->how.createhow3_u.obj_attributes, &sa);
@@ -134,11 +126,11 @@ void nfs3_mkdir(struct req *r)
 	struct fh_obj dir;
 	int err;
 
-	if (!open_where(r, &wcc, &dir))
+	if (!nfs3_open_dir(r, &a->where.dir, &wcc, &dir))
 		return;
 	err = nfs3_conv_sattr(&a->attributes, &sa);
 	if (!err)
-		err = vfs_mkdir(exports_of(call->exports)->fhs, &dir, a->where.name, &sa, &r->creds, &m);
+		err = vfs_mkdir(nfs_handles(r), &dir, a->where.name, &sa, &r->creds, &m);
 	reply_made(r, &dir, err, &m);
 	vfs_made_close(&m);
 	fh_close(&dir);
@@ -176,14 +168,13 @@ void nfs3_symlink(struct req *r)
 	struct fh_obj dir;
 	int err;
 
-	if (!open_where(r, &wcc, &dir))
+	if (!nfs3_open_dir(r, &a->where.dir, &wcc, &dir))
 		return;
 	err = nfs3_conv_sattr(&a->symlink.symlink_attributes, &sa);
 	if (!err)
 		err = copy_target(r);
 	if (!err)
-		err = vfs_symlink(exports_of(call->exports)->fhs, &dir, a->where.name, call->mem.path, &sa, &r->creds,
-				  &m);
+		err = vfs_symlink(nfs_handles(r), &dir, a->where.name, call->mem.path, &sa, &r->creds, &m);
 	reply_made(r, &dir, err, &m);
 	vfs_made_close(&m);
 	fh_close(&dir);
@@ -219,7 +210,7 @@ static int make_node(struct req *r, const struct fh_obj *dir, struct vfs_made *m
 	err = nfs3_conv_sattr(is_dev ? &dev->dev_attributes : &a->what.mknoddata3_u.pipe_attributes,
 			      &sa);
 	return err ? err
-		   : vfs_mknod(exports_of(call->exports)->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
+		   : vfs_mknod(nfs_handles(r), dir, a->where.name, type, rdev, &sa, &r->creds, m);
 }
 
 void nfs3_mknod(struct req *r)
@@ -229,7 +220,7 @@ void nfs3_mknod(struct req *r)
 	struct dir_wcc wcc;
 	struct fh_obj dir;
 
-	if (!open_where(r, &wcc, &dir))
+	if (!nfs3_open_dir(r, &call->args.mknod.where.dir, &wcc, &dir))
 		return;
 	switch (call->args.mknod.what.type) {
 	case NF3CHR:
@@ -264,16 +255,14 @@ static void remove_name(struct req *r, bool is_dir)
 	struct nfs3_volume_names names = { .dir = &dir, .name = what->name };
 	int err;
 
-	call->res.status = nfs3_open_dir(r, &what->dir, &wcc, &dir);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open_dir(r, &what->dir, &wcc, &dir))
 		return;
 	err = nfs3_volume_names_begin(r, &names);
 	if (!err) {
-		err = vfs_remove(exports_of(call->exports)->fhs, &dir, what->name, is_dir, &r->creds, &gone);
+		err = vfs_remove(nfs_handles(r), &dir, what->name, is_dir, &r->creds, &gone);
 		nfs3_volume_names_end(&names);
 	}
-	if (err)
-		call->res.status = nfs3_conv_status(r, err);
+	nfs3_set_status(r, err);
 	let_go(r, &gone);
 	nfs3_wcc(r, &dir, &call->res.remove.REMOVE3res_u.resok.dir_wcc);
 	fh_close(&dir);
@@ -302,8 +291,7 @@ static int rename_names(struct req *r, struct nfs3_volume_names *n, struct vfs_g
 			return err;
 		replaces = !has_manager || n->victim.fd >= 0;
 		nfs3_volume_move_begin(n->from);
-		err = vfs_rename(exports_of(nfs_call(r)->exports)->fhs, n->from, n->from_name, n->dir, n->name, replaces,
-				 &r->creds, gone);
+		err = vfs_rename(nfs_handles(r), n->from, n->from_name, n->dir, n->name, replaces, &r->creds, gone);
 		nfs3_volume_move_end(n->from);
 		nfs3_volume_names_end(n);
 		if (replaces || err != -EEXIST)
@@ -321,16 +309,11 @@ void nfs3_rename(struct req *r)
 	struct fh_obj from, to = { .fd = -1 };
 	struct nfs3_volume_names names = { .from = &from, .from_name = a->from.name, .dir = &to, .name = a->to.name };
 	struct vfs_gone gone = { 0 };
-	int err;
 
-	call->res.status = nfs3_open_dir(r, &a->from.dir, &from_wcc, &from);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open_dir(r, &a->from.dir, &from_wcc, &from))
 		return;
-	call->res.status = nfs3_open_dir(r, &a->to.dir, &to_wcc, &to);
-	if (call->res.status == NFS3_OK) {
-		err = rename_names(r, &names, &gone);
-		if (err)
-			call->res.status = nfs3_conv_status(r, err);
+	if (nfs3_open_dir(r, &a->to.dir, &to_wcc, &to)) {
+		nfs3_set_status(r, rename_names(r, &names, &gone));
 		let_go(r, &gone);
 		/* the reply must not reveal a directory of another export */
 		if (to.exp == from.exp)
@@ -350,23 +333,20 @@ void nfs3_link(struct req *r)
 	struct fh_obj o, dir = { .fd = -1 };
 	int err;
 
-	call->res.status = nfs3_open(r, &a->file, &o);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open(r, &a->file, &o))
 		return;
-	call->res.status = nfs3_open_dir(r, &a->link.dir, &wcc, &dir);
-	if (call->res.status == NFS3_OK) {
+	if (nfs3_open_dir(r, &a->link.dir, &wcc, &dir)) {
 		bool striped = o.exp->manager && S_ISREG(o.stx.stx_mode);
 
 		err = striped ? volume_link_begin(&o) : 0;
 		if (!err) {
 			nfs3_volume_move_begin(&dir);
-			err = vfs_link(exports_of(call->exports)->fhs, &o, &dir, a->link.name, &r->creds);
+			err = vfs_link(nfs_handles(r), &o, &dir, a->link.name, &r->creds);
 			nfs3_volume_move_end(&dir);
 			if (striped)
 				volume_link_end(&o);
 		}
-		if (err)
-			call->res.status = nfs3_conv_status(r, err);
+		nfs3_set_status(r, err);
 		if (dir.exp == o.exp)
 			nfs3_wcc(r, &dir, &ok->linkdir_wcc);
 	}

@@ -48,13 +48,12 @@ static void change_object(struct req *r)
 	struct fh_obj o;
 	int mode, err;
 
-	call->res.status = nfs3_open(r, &a->object, &o);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open(r, &a->object, &o))
 		return;
 	err = is_too_long(a) ? -EINVAL : mode_of(a->change, &mode);
 	if (!err)
 		err = vfs_allocate(&o, mode, a->offset, a->length, &r->creds);
-	call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	nfs3_set_status(r, err);
 	/* both results have it at the same place */
 	nfs3_post_op(&o, &call->res.allocate.ALLOCATE3res_u.resok.obj_wcc.after);
 	fh_close(&o);
@@ -89,11 +88,10 @@ static void seek(struct req *r)
 		nfs3_fail(r, nfs3_volume_refuse(r));
 		return;
 	}
-	call->res.status = nfs3_open(r, &a->object, &o);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open(r, &a->object, &o))
 		return;
 	err = vfs_seek(&o, a->hole, a->offset, &r->creds, &at);
-	call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	nfs3_set_status(r, err);
 	nfs3_conv_post_op(&o.stx, &ok->obj_attributes); /* both results have it at the same place */
 	if (!err)
 		ok->offset = at;

@@ -97,7 +97,7 @@ int nfs3_volume_size(const struct req *r, const struct fh_obj *o, struct vfs_sat
 /* Return: 0; as vfs_lookup() */
 static int find_names(const struct req *r, struct nfs3_volume_names *n)
 {
-	struct fh_set *fhs = exports_of(nfs_call(r)->exports)->fhs;
+	struct fh_set *fhs = nfs_handles(r);
 	int err;
 
 	n->moved.fd = n->victim.fd = -1;

@@ -36,7 +36,7 @@ static int open_dir(struct req *r, struct fh_obj *ret)
 {
 	struct nfs_call *call = nfs_call(r);
 	const nfs_fh3 *fh = &call->args.fh;
-	int err = fh_open(exports_of(call->exports)->fhs, fh->data.data_val, fh->data.data_len, ret);
+	int err = fh_open(nfs_handles(r), fh->data.data_val, fh->data.data_len, ret);
 
 	if (!err && !S_ISDIR(ret->stx.stx_mode)) {
 		fh_close(ret);
@@ -88,7 +88,7 @@ static int create(struct req *r, const struct fh_obj *dir, volume_defaults *ret)
 	int err = volume_defaults_check(dir, &how);
 
 	if (!err)
-		err = vfs_create(exports_of(nfs_call(r)->exports)->fhs, dir, a->name, VFS_GUARDED, &sa, NULL, &r->creds, &made);
+		err = vfs_create(nfs_handles(r), dir, a->name, VFS_GUARDED, &sa, NULL, &r->creds, &made);
 	if (!err)
 		err = volume_layout_for_client(&made.obj, &(struct volume_lessee){ .instance = 0 }, &l, &bytes);
 	if (!err)

@@ -77,15 +77,14 @@ static void getacl(struct req *r)
 	struct fh_obj o;
 	int err = 0;
 
-	call->res.status = nfs3_open(r, &a->object, &o);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open(r, &a->object, &o))
 		return;
 	ok->acl.mask = a->mask;
 	if (a->mask & ~(uint32_t)NFS_ACL_MASK_ALL)
 		err = -EINVAL;
 	if (!err)
 		err = get_both(&o, r->room->addr, &ok->acl);
-	call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	nfs3_set_status(r, err);
 	nfs3_conv_post_op(&o.stx, &ok->obj_attributes); /* both results have it at the same place */
 	fh_close(&o);
 }
@@ -138,13 +137,12 @@ static void setacl(struct req *r)
 	struct fh_obj o;
 	int err;
 
-	call->res.status = nfs3_open(r, &a->object, &o);
-	if (call->res.status != NFS3_OK)
+	if (!nfs3_open(r, &a->object, &o))
 		return;
 	err = convert(&a->acl, &want);
 	if (!err)
 		err = vfs_set_acl(&o, want.access, want.dflt, &r->creds);
-	call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	nfs3_set_status(r, err);
 	/* both results have it at the same place */
 	nfs3_post_op(&o, &call->res.setacl.SETACL3res_u.resok.obj_attributes);
 	fh_close(&o);
