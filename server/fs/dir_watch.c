@@ -555,10 +555,7 @@ void dir_watch_begin(struct dir_turn *t, const struct dir_step *steps, unsigned 
 /* Two successive moves to one name from elsewhere make one event: does our file have the name? */
 static bool is_in_place(const struct dir_step *s)
 {
-	struct stat st;
-
-	return !s->ino || (!fstatat(s->dir->fd, s->name, &st, AT_SYMLINK_NOFOLLOW) &&
-			   st.st_ino == s->ino);
+	return !s->moved || fh_has_name(s->moved, s->dir, s->name);
 }
 
 /* Call with the lock held and the queue empty. Return: there was no event except the change */

@@ -36,7 +36,7 @@ struct dir_step {
 	const struct fh_obj *dir;
 	uint32_t event; /* IN_CREATE, IN_DELETE, IN_MOVED_FROM, IN_MOVED_TO; with IN_ISDIR for a directory's name */
 	const char *name;
-	uint64_t ino; /* IN_MOVED_TO: of what is moved */
+	const struct fh_obj *moved; /* IN_MOVED_TO: what is moved */
 };
 
 #define DIR_WATCH_STEPS 2 /* of one change: RENAME has two */

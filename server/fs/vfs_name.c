@@ -85,13 +85,11 @@ static void unmake(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		   const struct creds *cr, const struct fh_obj *o)
 {
 	int flags = S_ISDIR(o->stx.stx_mode) ? AT_REMOVEDIR : 0;
-	struct stat st;
 	bool gone;
 
 	if (creds_assume(cr))
 		return;
-	gone = !fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_ino == o->stx.stx_ino &&
-	       !unlinkat(dir->fd, name, flags);
+	gone = fh_has_name(o, dir, name) && !unlinkat(dir->fd, name, flags);
 	creds_resume();
 	if (gone)
 		fh_note_unlinked(s, o, dir, name, true);
@@ -252,7 +250,7 @@ static int find_made(struct fh_set *s, const struct fh_obj *dir, const char *nam
 	if (!err)
 		err = fh_lookup(s, dir, name, &m->obj);
 	if (!err &&
-	    (m->obj.stx.stx_ino != stx.stx_ino || m->obj.stx.stx_dev_minor != stx.stx_dev_minor))
+	    (m->obj.stx.stx_ino != stx.stx_ino || stx_dev(&m->obj.stx) != stx_dev(&stx)))
 		err = -ESTALE;
 	return err;
 }
@@ -423,7 +421,7 @@ static void begin_rename(struct dir_turn *t, const struct fh_obj *from, const ch
 	uint32_t is_dir = S_ISDIR(o->stx.stx_mode) ? IN_ISDIR : 0;
 	const struct dir_step steps[] = {
 		{ .dir = from, .event = IN_MOVED_FROM | is_dir, .name = from_name },
-		{ .dir = to, .event = IN_MOVED_TO | is_dir, .name = to_name, .ino = o->stx.stx_ino },
+		{ .dir = to, .event = IN_MOVED_TO | is_dir, .name = to_name, .moved = o },
 	};
 
 	dir_watch_begin(t, steps, ARRAY_SIZE(steps));

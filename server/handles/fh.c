@@ -586,8 +586,7 @@ void fh_keep(struct fh_set *s)
 		fh_map_keep(s->map);
 }
 
-/* A rename between two names of one file removes neither of them. */
-static bool leads_to(const struct fh_obj *dir, const char *name, const struct fh_obj *o)
+bool fh_has_name(const struct fh_obj *o, const struct fh_obj *dir, const char *name)
 {
 	struct stat st;
 
@@ -604,8 +603,8 @@ void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj
 	if (o->exp->fh_kind != FH_MAP || !o->node)
 		return;
 	err = add_name(s, to, to_name, o->fd, "", &o->stx, &node);
-	/* without memory for the name, the next lookup adds it */
-	if (!err && !leads_to(from, from_name, o))
+	/* Without memory for the name, the next lookup adds it. A rename between two names of one file removes neither. */
+	if (!err && !fh_has_name(o, from, from_name))
 		fh_map_drop(s->map, node, from->node, from_name);
 	fh_map_keep(s->map);
 }
@@ -617,7 +616,7 @@ void fh_note_unlinked(struct fh_set *s, const struct fh_obj *o, const struct fh_
 		return;
 	if (gone)
 		fh_map_gone(s->map, o->node);
-	else if (!leads_to(dir, name, o))
+	else if (!fh_has_name(o, dir, name))
 		fh_map_drop(s->map, o->node, dir->node, name);
 	fh_map_keep(s->map);
 }

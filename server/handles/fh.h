@@ -149,6 +149,9 @@ int must_check fh_check_dir(struct fh_set *s, const struct fh_obj *dir);
 /** fh_check_dir_now - fh_check_dir() for reactors; Return: the same, or -EAGAIN: the check would take too long */
 int must_check fh_check_dir_now(struct fh_set *s, const struct fh_obj *dir);
 
+/** fh_has_name - does @name in @dir lead to @o? Uses the rights of the calling thread */
+bool fh_has_name(const struct fh_obj *o, const struct fh_obj *dir, const char *name);
+
 /** fh_keep - makes sure that the next process knows the handles of fh_make_at(); call before they are sent */
 void fh_keep(struct fh_set *s);
 

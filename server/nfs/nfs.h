@@ -259,6 +259,12 @@ static inline struct fh_set *nfs_handles(const struct req *r)
 	return exports_of(nfs_call(r)->exports)->fhs;
 }
 
+/** nfs_manager - the manager of the volume of the first handle; NULL: its export is of another kind */
+static inline struct volume_manager *nfs_manager(const struct req *r)
+{
+	return nfs_call(r)->exp->manager;
+}
+
 /* Hooks of nfs_service for the server (nfs_server.c); prog.h describes them. */
 int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors);
 int nfs_server_prepare(struct server *srv, const struct conf *conf, void **ret_change, char *why, size_t why_bytes);
@@ -281,9 +287,11 @@ int nfs_authorize(struct req *r);
  */
 int must_check nfs_find_groups(struct req *r);
 
-/** nfs_open_file - finds the regular file of the first handle; for workers
- * Return: 0; the caller closes @ret with fh_close(); -ENXIO: it is no file; -errno */
-int must_check nfs_open_file(struct req *r, struct fh_obj *ret);
+/** nfs_open_type - finds the object of the first handle, which must be of one type; for workers
+ * @type: S_IFREG or S_IFDIR
+ *
+ * Return: 0; the caller closes @ret with fh_close(); -ENXIO: it is of another type; -errno */
+int must_check nfs_open_type(struct req *r, unsigned type, struct fh_obj *ret);
 
 /** nfs_fh_stripped - fh_strip() of the first handle of the arguments */
 struct fh nfs_fh_stripped(const struct req *r);

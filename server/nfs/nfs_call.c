@@ -7,7 +7,7 @@
  *            to its export, whose rules are checked for every request. The supplementary groups of the caller may
  *            have to be looked up; then the request waits.
  * Memory:    Part of the request.
- * Threads:   The reactor's; nfs_open_file() and nfs_fh_stripped() any.
+ * Threads:   The reactor's; nfs_open_type() and nfs_fh_stripped() any.
  * Errors:    -EBADF: not a handle; -ESTALE: of no export; -EACCES: the export does not admit the client; -EROFS.
  */
 #include <assert.h>
@@ -89,13 +89,12 @@ static int find_export(struct req *r)
 	return r->proc->modifies && call->exp->conf.ro ? -EROFS : 0;
 }
 
-int nfs_open_file(struct req *r, struct fh_obj *ret)
+int nfs_open_type(struct req *r, unsigned type, struct fh_obj *ret)
 {
-	const struct nfs_call *call = nfs_call(r);
-	const nfs_fh3 *fh = &call->args.fh;
+	const nfs_fh3 *fh = &nfs_call(r)->args.fh;
 	int err = fh_open(nfs_handles(r), fh->data.data_val, fh->data.data_len, ret);
 
-	if (!err && !S_ISREG(ret->stx.stx_mode)) {
+	if (!err && (ret->stx.stx_mode & S_IFMT) != type) {
 		fh_close(ret);
 		err = -ENXIO;
 	}

@@ -41,11 +41,6 @@ struct reserve {
 
 _Static_assert(sizeof(struct reserve) <= NFS_RESERVE_BYTES, "of r->scratch");
 
-static struct volume_manager *manager_of(const struct req *r)
-{
-	return nfs_call(r)->exp->manager;
-}
-
 /* Return: 0; 1: the servers must be asked first; -errno */
 static int take_range(struct req *r, struct reserve *v)
 {
@@ -58,9 +53,9 @@ static int take_range(struct req *r, struct reserve *v)
 
 	if (!a->bytes)
 		return -EINVAL;
-	if (stripe_handle_read(&manager_of(r)->keys, a->handle, &range.handle))
+	if (stripe_handle_read(&nfs_manager(r)->keys, a->handle, &range.handle))
 		return -EACCES;
-	rc = nfs_open_file(r, &o);
+	rc = nfs_open_type(r, S_IFREG, &o);
 	if (rc)
 		return rc;
 	if (v->phase == RESERVE_FIRST)
@@ -111,7 +106,7 @@ static enum prog_begin ask(struct req *r, struct reserve *v)
 	v->phase = RESERVE_ASKED;
 	admit_leave(r);
 	atomic_fetch_add(r->reactor->loop.asking, 1);
-	volume_pending_queue(manager_of(r)->dir->pending, &v->asker);
+	volume_pending_queue(nfs_manager(r)->dir->pending, &v->asker);
 	return PROG_WAIT;
 }
 

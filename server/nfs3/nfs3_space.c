@@ -62,9 +62,10 @@ static void change_object(struct req *r)
 static void change_space(struct req *r)
 {
 	struct client *c = r->conn->client;
+	int err = nfs3_volume_refuse(r);
 
-	if (nfs3_volume_has(r)) {
-		nfs3_fail(r, nfs3_volume_refuse(r));
+	if (err) {
+		nfs3_fail(r, err);
 		return;
 	}
 	if (!client_begin_long(c)) {
@@ -82,10 +83,10 @@ static void seek(struct req *r)
 	SEEK3resok *ok = &call->res.seek.SEEK3res_u.resok;
 	struct fh_obj o;
 	uint64_t at = 0;
-	int err;
+	int err = nfs3_volume_refuse(r);
 
-	if (nfs3_volume_has(r)) {
-		nfs3_fail(r, nfs3_volume_refuse(r));
+	if (err) {
+		nfs3_fail(r, err);
 		return;
 	}
 	if (!nfs3_open(r, &a->object, &o))

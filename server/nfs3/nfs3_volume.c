@@ -13,9 +13,7 @@
 #include "nfs3_volume.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -36,23 +34,15 @@ _Static_assert(offsetof(volume_fh, volume_fh_len) == offsetof(nfs_fh3, data.data
 
 #define NAMES_TRIES 16u
 
-static struct volume_manager *manager_of(const struct req *r)
-{
-	return nfs_call(r)->exp->manager;
-}
-
 /* ---- refusals of NFS ------------------------------------------------------------------------ */
-
-bool nfs3_volume_has(const struct req *r)
-{
-	return manager_of(r) != NULL;
-}
 
 int nfs3_volume_refuse(const struct req *r)
 {
-	struct volume_manager *m = manager_of(r);
+	struct volume_manager *m = nfs_manager(r);
 	bool tell;
 
+	if (!m)
+		return 0;
 	nfs_count(r->reactor, volume_refused);
 	pthread_mutex_lock(&m->dir->log_lock);
 	tell = log_limit_ok(&m->dir->refusals);
@@ -64,7 +54,7 @@ int nfs3_volume_refuse(const struct req *r)
 
 void nfs3_volume_space(const struct req *r, FSSTAT3resok *ok)
 {
-	struct volume_manager *m = manager_of(r);
+	struct volume_manager *m = nfs_manager(r);
 	struct volume_space s;
 
 	if (!m || !volume_reach_space(m->dir->reach, &s))
@@ -113,14 +103,6 @@ static bool is_file(const struct fh_obj *o)
 	return o->fd >= 0 && S_ISREG(o->stx.stx_mode);
 }
 
-static bool has_name(const struct fh_obj *o, const struct fh_obj *dir, const char *name)
-{
-	struct stat st;
-
-	return o->fd < 0 || (!fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_ino == o->stx.stx_ino &&
-			     st.st_dev == stx_dev(&o->stx));
-}
-
 /* What has the names is locked, and only then do they stay. Return: 0; -EAGAIN: they have changed; as volume_unlink_begin() */
 static int lock_names(struct nfs3_volume_names *n)
 {
@@ -128,7 +110,8 @@ static int lock_names(struct nfs3_volume_names *n)
 	int err = 0;
 
 	volume_lock_names(a, &n->victim);
-	if ((n->from && !has_name(&n->moved, n->from, n->from_name)) || !has_name(&n->victim, n->dir, n->name))
+	if ((n->from && !fh_has_name(&n->moved, n->from, n->from_name)) ||
+	    (n->victim.fd >= 0 && !fh_has_name(&n->victim, n->dir, n->name)))
 		err = -EAGAIN;
 	else if (is_file(&n->victim))
 		err = volume_unlink_begin(&n->victim);
@@ -233,14 +216,14 @@ static int authorize(struct req *r)
 {
 	int err = nfs_authorize(r);
 
-	return !err && r->proc->args_bytes && !manager_of(r) ? -ENXIO : err;
+	return !err && r->proc->args_bytes && !nfs_manager(r) ? -ENXIO : err;
 }
 
 /* ---- MAP ------------------------------------------------------------------------------------ */
 
 static void find_map(struct req *r)
 {
-	const struct volume_manager *m = manager_of(r);
+	const struct volume_manager *m = nfs_manager(r);
 	VOLMAPresok *ok = &nfs_call(r)->res.volmap.VOLMAPres_u.resok;
 
 	ok->volume = m->dir->volume;
@@ -248,7 +231,7 @@ static void find_map(struct req *r)
 	ok->unit = m->unit;
 	ok->width = m->width;
 	ok->servers.servers_len = m->map.n;
-	ok->servers.servers_val = nfs_call(r)->exp->manager->map.servers;
+	ok->servers.servers_val = nfs_manager(r)->map.servers;
 }
 
 /* ---- LAYOUT --------------------------------------------------------------------------------- */
@@ -278,7 +261,7 @@ static uint32_t lease_ms(void)
 
 static void fill_layout(struct req *r, const struct file_layout *l, uint64_t bytes)
 {
-	const struct volume_manager *m = manager_of(r);
+	const struct volume_manager *m = nfs_manager(r);
 	VOLLAYOUTresok *ok = &nfs_call(r)->res.vollayout.VOLLAYOUTres_u.resok;
 	struct stripe_handle h = { .volume = l->volume, .rights = nfs_call(r)->args.vollayout.rights, .epoch = l->epoch,
 				   .expiry = (uint64_t)time(NULL) + STRIPE_LIFETIME_S };
@@ -314,7 +297,7 @@ static int make_layout(struct req *r)
 
 	if (!rights || rights & ~(uint32_t)(STRIPE_MAY_READ | STRIPE_MAY_WRITE) || (by.instance && !(rights & STRIPE_MAY_WRITE)))
 		return -EINVAL;
-	err = nfs_open_file(r, &o);
+	err = nfs_open_type(r, S_IFREG, &o);
 	if (err)
 		return err;
 	err = check_rights(r, &o, rights);
@@ -350,9 +333,9 @@ static int take_report(struct req *r)
 
 	if (a->flags & ~(uint32_t)(VOLUME_REPORT_WROTE | VOLUME_REPORT_LAST))
 		return -EINVAL;
-	if (stripe_handle_read(&manager_of(r)->keys, a->handle, &report.handle))
+	if (stripe_handle_read(&nfs_manager(r)->keys, a->handle, &report.handle))
 		return -EACCES;
-	err = nfs_open_file(r, &o);
+	err = nfs_open_type(r, S_IFREG, &o);
 	if (err)
 		return err;
 	err = volume_report(&o, &report, &ok->bytes, &leased);

@@ -16,12 +16,9 @@
 
 struct req;
 
-/** nfs3_volume_has - is the request's first handle that of a volume? */
-bool nfs3_volume_has(const struct req *r);
-
-/** nfs3_volume_refuse - counts and logs a request that needs the contents of a striped file; any thread
- * Return: -EOPNOTSUPP */
-int nfs3_volume_refuse(const struct req *r);
+/** nfs3_volume_refuse - counts and logs a request that needs the contents of a file, if those are striped; any thread
+ * Return: 0: they are not; -EOPNOTSUPP */
+int must_check nfs3_volume_refuse(const struct req *r);
 
 /** nfs3_volume_space - replaces the bytes of the manager's file system by those of the stripe servers, once one has replied */
 void nfs3_volume_space(const struct req *r, FSSTAT3resok *ok);

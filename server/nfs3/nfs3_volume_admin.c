@@ -22,28 +22,9 @@
 #include "volume_manager.h"
 #include "volume_reach.h"
 
-static struct volume_manager *manager_of(const struct req *r)
-{
-	return nfs_call(r)->exp->manager;
-}
-
 /* ---- SET ------------------------------------------------------------------------------------ */
 
 _Static_assert(FILENAME3_ROOM > VOLUME_NAME_MAX, "names fit");
-
-/* Return: 0; the caller closes @ret with fh_close(); -ENXIO: not a directory; -errno */
-static int open_dir(struct req *r, struct fh_obj *ret)
-{
-	struct nfs_call *call = nfs_call(r);
-	const nfs_fh3 *fh = &call->args.fh;
-	int err = fh_open(nfs_handles(r), fh->data.data_val, fh->data.data_len, ret);
-
-	if (!err && !S_ISDIR(ret->stx.stx_mode)) {
-		fh_close(ret);
-		err = -ENXIO;
-	}
-	return err;
-}
 
 static int set_defaults(const struct req *r, const struct fh_obj *dir, struct dir_defaults *ret)
 {
@@ -63,7 +44,7 @@ void nfs3_volume_set(struct req *r)
 	volume_defaults *now = &nfs_call(r)->res.volset.VOLSETres_u.now;
 	struct dir_defaults d;
 	struct fh_obj dir;
-	int err = open_dir(r, &dir);
+	int err = nfs_open_type(r, S_IFDIR, &dir);
 
 	if (!err) {
 		err = set_defaults(r, &dir, &d);
@@ -101,7 +82,7 @@ void nfs3_volume_create(struct req *r)
 {
 	volume_defaults made = { 0, 0 };
 	struct fh_obj dir;
-	int err = open_dir(r, &dir);
+	int err = nfs_open_type(r, S_IFDIR, &dir);
 
 	if (!err) {
 		err = create(r, &dir, &made);
@@ -132,7 +113,7 @@ static int check_command(const struct volume_manager *m, const VOLCHECKargs *a)
 void nfs3_volume_check(struct req *r)
 {
 	const VOLCHECKargs *a = &nfs_call(r)->args.volcheck;
-	struct volume_manager *m = manager_of(r);
+	struct volume_manager *m = nfs_manager(r);
 	int err = check_command(m, a);
 
 	if (!err)
@@ -146,7 +127,7 @@ void nfs3_volume_check(struct req *r)
 void nfs3_volume_servers(struct req *r)
 {
 	VOLSERVERSresok *ok = &nfs_call(r)->res.volservers.VOLSERVERSres_u.resok;
-	const struct volume_manager *m = manager_of(r);
+	const struct volume_manager *m = nfs_manager(r);
 
 	ok->servers.servers_val = r->scratch;
 	ok->servers.servers_len = volume_reach_list(m->dir->reach, &m->map, ok->servers.servers_val);

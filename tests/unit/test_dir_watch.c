@@ -224,16 +224,15 @@ static void late_events(void **state)
 static void rename_both(struct rig *r, struct fh_obj *from, struct fh_obj *to, local_fn *after,
 			struct dir_wcc *from_wcc, struct dir_wcc *to_wcc)
 {
-	struct stat st;
+	struct fh_obj moved;
 	struct dir_step steps[] = { { .dir = from, .event = IN_MOVED_FROM, .name = "known" },
-				    { .dir = to, .event = IN_MOVED_TO, .name = "b" } };
+				    { .dir = to, .event = IN_MOVED_TO, .name = "b", .moved = &moved } };
 	struct dir_turn t;
 
 	*from_wcc = *to_wcc = (struct dir_wcc){ .client = ME };
 	from->wcc = from_wcc;
 	to->wcc = to_wcc;
-	assert_int_equal(fstatat(from->fd, "known", &st, 0), 0);
-	steps[1].ino = st.st_ino;
+	assert_int_equal(statx(from->fd, "known", 0, FH_STATX_MASK, &moved.stx), 0);
 	dir_watch_begin(&t, steps, 2);
 	assert_int_equal(renameat(from->fd, "known", to->fd, "b"), 0);
 	if (after)
