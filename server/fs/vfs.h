@@ -126,31 +126,21 @@ int must_check vfs_create(struct fh_set *s, const struct fh_obj *dir, const char
 			  const uint8_t verf[VFS_VERF_BYTES], const struct creds *cr,
 			  struct vfs_made *ret);
 
-/** vfs_mkdir - creates a directory; the size in @sa is ignored
+/* An object to be created that is no regular file. */
+struct vfs_new {
+	uint32_t type;	    /* S_IFDIR, S_IFLNK, S_IFCHR, S_IFBLK, S_IFSOCK or S_IFIFO */
+	const char *target; /* S_IFLNK: stored as it is */
+	dev_t rdev;	    /* S_IFCHR, S_IFBLK */
+};
+
+/** vfs_make - creates an object; the size in @sa is ignored, and the mode of a symbolic link
  * @ret: release it with vfs_made_close(); fd is -1
  *
  * Return: 0; -EEXIST, also for "." and ".."; -ENOTDIR: @dir is not a directory; -EACCES, -ENAMETOOLONG as
  * vfs_check_name(); as vfs_apply(), vfs_sync(); -errno. If its attributes cannot be set, the new object is removed.
  */
-int must_check vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
-			 const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret);
-
-/** vfs_symlink - creates a symbolic link to @target, which is stored as it is; mode and size in @sa are ignored
- *
- * @ret and Return: as vfs_mkdir().
- */
-int must_check vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name,
-			   const char *target, const struct vfs_sattr *sa, const struct creds *cr,
-			   struct vfs_made *ret);
-
-/** vfs_mknod - creates a device, socket or pipe; the size in @sa is ignored
- * @type: S_IFCHR, S_IFBLK, S_IFSOCK or S_IFIFO
- *
- * @ret and Return: as vfs_mkdir().
- */
-int must_check vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name,
-			 uint32_t type, dev_t rdev, const struct vfs_sattr *sa,
-			 const struct creds *cr, struct vfs_made *ret);
+int must_check vfs_make(struct fh_set *s, const struct fh_obj *dir, const char *name, const struct vfs_new *what,
+			const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret);
 
 /** vfs_made_close - closes both descriptors; one that is -1 is skipped */
 void vfs_made_close(struct vfs_made *m);

@@ -301,15 +301,8 @@ int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enu
 
 /* ---- MKDIR, SYMLINK, MKNOD ---------------------------------------------------------------- */
 
-/* What the three create. */
-struct new_object {
-	uint32_t type;	    /* S_IFDIR, S_IFLNK, or that of a node */
-	const char *target; /* S_IFLNK */
-	dev_t rdev;
-};
-
 /* Runs as the caller. */
-static int make_object(int dir_fd, const char *name, const struct new_object *what, uint32_t mode)
+static int make_object(int dir_fd, const char *name, const struct vfs_new *what, uint32_t mode)
 {
 	int failed;
 
@@ -322,8 +315,8 @@ static int make_object(int dir_fd, const char *name, const struct new_object *wh
 	return failed ? -errno : 0;
 }
 
-static int make(struct fh_set *s, const struct fh_obj *dir, const char *name, const struct new_object *what,
-		const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
+int vfs_make(struct fh_set *s, const struct fh_obj *dir, const char *name, const struct vfs_new *what,
+	     const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
 {
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	bool is_dir = what->type == S_IFDIR;
@@ -349,24 +342,6 @@ static int make(struct fh_set *s, const struct fh_obj *dir, const char *name, co
 	if (is_dir) /* it inherits the set-group-id bit of its parent; keep it */
 		rest.mode |= m.obj.stx.stx_mode & S_ISGID;
 	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
-}
-
-int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
-	      const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
-{
-	return make(s, dir, name, &(struct new_object){ .type = S_IFDIR }, sa, cr, ret);
-}
-
-int vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name, const char *target,
-		const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
-{
-	return make(s, dir, name, &(struct new_object){ .type = S_IFLNK, .target = target }, sa, cr, ret);
-}
-
-int vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name, uint32_t type,
-	      dev_t rdev, const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
-{
-	return make(s, dir, name, &(struct new_object){ .type = type, .rdev = rdev }, sa, cr, ret);
 }
 
 /* ---- REMOVE, RMDIR, RENAME, LINK ---------------------------------------------------------- */

@@ -116,24 +116,32 @@ void nfs3_create_finish(struct req *r)
 	fdcache_put(e);
 }
 
-void nfs3_mkdir(struct req *r)
+/* MKDIR, SYMLINK, MKNOD: their arguments begin with the directory and the name.
+ * @wrong: what is wrong with @what: 0 or -errno */
+static void make(struct req *r, const sattr3 *attributes, const struct vfs_new *what, int wrong)
 {
-	struct nfs_call *call = nfs_call(r);
-	const MKDIR3args *a = &call->args.mkdir;
+	const diropargs3 *where = &nfs_call(r)->args.mkdir.where;
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	struct vfs_sattr sa;
 	struct dir_wcc wcc;
 	struct fh_obj dir;
 	int err;
 
-	if (!nfs3_open_dir(r, &a->where.dir, &wcc, &dir))
+	if (!nfs3_open_dir(r, &where->dir, &wcc, &dir))
 		return;
-	err = nfs3_conv_sattr(&a->attributes, &sa);
+	err = nfs3_conv_sattr(attributes, &sa);
 	if (!err)
-		err = vfs_mkdir(nfs_handles(r), &dir, a->where.name, &sa, &r->creds, &m);
+		err = wrong;
+	if (!err)
+		err = vfs_make(nfs_handles(r), &dir, where->name, what, &sa, &r->creds, &m);
 	reply_made(r, &dir, err, &m);
 	vfs_made_close(&m);
 	fh_close(&dir);
+}
+
+void nfs3_mkdir(struct req *r)
+{
+	make(r, &nfs_call(r)->args.mkdir.attributes, &(struct vfs_new){ .type = S_IFDIR }, 0);
 }
 
 /* The client's path may have any bytes except NUL. The kernel needs a terminating NUL. */
@@ -161,81 +169,38 @@ int nfs3_symlink_payload(struct req *r)
 void nfs3_symlink(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
-	const SYMLINK3args *a = &call->args.symlink;
-	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
-	struct vfs_sattr sa;
-	struct dir_wcc wcc;
-	struct fh_obj dir;
-	int err;
+	const struct vfs_new what = { .type = S_IFLNK, .target = call->mem.path };
 
-	if (!nfs3_open_dir(r, &a->where.dir, &wcc, &dir))
-		return;
-	err = nfs3_conv_sattr(&a->symlink.symlink_attributes, &sa);
-	if (!err)
-		err = copy_target(r);
-	if (!err)
-		err = vfs_symlink(nfs_handles(r), &dir, a->where.name, call->mem.path, &sa, &r->creds, &m);
-	reply_made(r, &dir, err, &m);
-	vfs_made_close(&m);
-	fh_close(&dir);
-}
-
-static int make_node(struct req *r, const struct fh_obj *dir, struct vfs_made *m)
-{
-	struct nfs_call *call = nfs_call(r);
-	const MKNOD3args *a = &call->args.mknod;
-	const devicedata3 *dev = &a->what.mknoddata3_u.device;
-	bool is_dev = a->what.type == NF3CHR || a->what.type == NF3BLK;
-	struct vfs_sattr sa;
-	dev_t rdev = 0;
-	uint32_t type;
-	int err;
-
-	switch (a->what.type) {
-	case NF3CHR:
-		type = S_IFCHR;
-		break;
-	case NF3BLK:
-		type = S_IFBLK;
-		break;
-	case NF3SOCK:
-		type = S_IFSOCK;
-		break;
-	default:
-		type = S_IFIFO;
-		break;
-	}
-	if (is_dev)
-		rdev = makedev(dev->spec.specdata1, dev->spec.specdata2);
-	err = nfs3_conv_sattr(is_dev ? &dev->dev_attributes : &a->what.mknoddata3_u.pipe_attributes,
-			      &sa);
-	return err ? err
-		   : vfs_mknod(nfs_handles(r), dir, a->where.name, type, rdev, &sa, &r->creds, m);
+	make(r, &call->args.symlink.symlink.symlink_attributes, &what, copy_target(r));
 }
 
 void nfs3_mknod(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
-	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
-	struct dir_wcc wcc;
-	struct fh_obj dir;
+	const mknoddata3 *node = &call->args.mknod.what;
+	const devicedata3 *dev = &node->mknoddata3_u.device;
+	const sattr3 *attributes = &node->mknoddata3_u.pipe_attributes;
+	struct vfs_new what = { 0 };
 
-	if (!nfs3_open_dir(r, &call->args.mknod.where.dir, &wcc, &dir))
-		return;
-	switch (call->args.mknod.what.type) {
+	switch (node->type) {
 	case NF3CHR:
 	case NF3BLK:
+		what.type = node->type == NF3CHR ? S_IFCHR : S_IFBLK;
+		what.rdev = makedev(dev->spec.specdata1, dev->spec.specdata2);
+		attributes = &dev->dev_attributes;
+		break;
 	case NF3SOCK:
+		what.type = S_IFSOCK;
+		break;
 	case NF3FIFO:
-		reply_made(r, &dir, make_node(r, &dir, &m), &m);
+		what.type = S_IFIFO;
 		break;
 	default:
-		call->res.status = NFS3ERR_BADTYPE;
-		nfs3_wcc(r, &dir, &call->res.mknod.MKNOD3res_u.resfail.dir_wcc);
 		break;
 	}
-	vfs_made_close(&m);
-	fh_close(&dir);
+	make(r, attributes, &what, what.type ? 0 : -EINVAL);
+	if (!what.type && call->res.status == NFS3ERR_INVAL)
+		call->res.status = NFS3ERR_BADTYPE;
 }
 
 static void let_go(struct req *r, const struct vfs_gone *gone)

@@ -108,6 +108,11 @@ static uint64_t ino_of(struct ctx *c, const char *name)
 	return st.st_ino;
 }
 
+static int make(struct ctx *c, const char *name, struct vfs_new what, const struct vfs_sattr *sa, struct vfs_made *m)
+{
+	return vfs_make(c->s, &c->root, name, &what, sa, &c->me, m);
+}
+
 /* Without a journal a directory's fsync() leaves the inodes of its names behind: they go first. With one
  * they need none of their own. */
 static void made_is_durable(void **state)
@@ -126,7 +131,7 @@ static void made_is_durable(void **state)
 
 		c->t.v[0].volume.limits.orders_names = ordered;
 		nsynced = nsynced_fs = 0;
-		assert_int_equal(vfs_mkdir(c->s, &c->root, n[0], &none, &c->me, &m), 0);
+		assert_int_equal(make(c, n[0], (struct vfs_new){ .type = S_IFDIR }, &none, &m), 0);
 		vfs_made_close(&m);
 		assert_int_equal(was_synced(ino_of(c, n[0])), !ordered);
 		assert_int_equal(synced_at(root), !ordered);
@@ -136,14 +141,14 @@ static void made_is_durable(void **state)
 		assert_int_equal(synced_at(root), !ordered);
 		/* what cannot be opened goes with its file system */
 		assert_int_equal(nsynced_fs, 0);
-		assert_int_equal(vfs_symlink(c->s, &c->root, n[2], "x", &none, &c->me, &m), 0);
+		assert_int_equal(make(c, n[2], (struct vfs_new){ .type = S_IFLNK, .target = "x" }, &none, &m), 0);
 		vfs_made_close(&m);
 		assert_int_equal(nsynced_fs, !ordered);
-		assert_int_equal(vfs_mknod(c->s, &c->root, n[3], S_IFIFO, 0, &none, &c->me, &m), 0);
+		assert_int_equal(make(c, n[3], (struct vfs_new){ .type = S_IFIFO }, &none, &m), 0);
 		vfs_made_close(&m);
 		assert_int_equal(nsynced_fs, 2 * !ordered);
 		/* a directory that moves has another ".." */
-		assert_int_equal(vfs_mkdir(c->s, &c->root, n[4], &none, &c->me, &m), 0);
+		assert_int_equal(make(c, n[4], (struct vfs_new){ .type = S_IFDIR }, &none, &m), 0);
 		vfs_made_close(&m);
 		d = find(c, n[0]);
 		nsynced = 0;
@@ -286,14 +291,14 @@ static void made(void **state)
 	char buf[64];
 	uint32_t len;
 
-	assert_int_equal(vfs_mkdir(c->s, &c->root, "d", &sa, &c->me, &m), 0);
+	assert_int_equal(make(c, "d", (struct vfs_new){ .type = S_IFDIR }, &sa, &m), 0);
 	vfs_made_close(&m);
 	assert_int_equal(stat(tmp_dir_path(&c->dir, "d"), &st), 0);
 	assert_int_equal(st.st_mode, S_IFDIR | 01750);
-	assert_int_equal(vfs_mkdir(c->s, &c->root, "d", &sa, &c->me, &m), -EEXIST);
-	assert_int_equal(vfs_mkdir(c->s, &c->root, "..", &sa, &c->me, &m), -EEXIST);
+	assert_int_equal(make(c, "d", (struct vfs_new){ .type = S_IFDIR }, &sa, &m), -EEXIST);
+	assert_int_equal(make(c, "..", (struct vfs_new){ .type = S_IFDIR }, &sa, &m), -EEXIST);
 
-	assert_int_equal(vfs_symlink(c->s, &c->root, "l", "any where/at all", &sa, &c->me, &m), 0);
+	assert_int_equal(make(c, "l", (struct vfs_new){ .type = S_IFLNK, .target = "any where/at all" }, &sa, &m), 0);
 	vfs_made_close(&m);
 	l = find(c, "l");
 	assert_int_equal(vfs_readlink(&l, buf, sizeof(buf), &len), 0);
@@ -304,9 +309,9 @@ static void made(void **state)
 	fh_close(&l);
 
 	sa.mode = 0600;
-	assert_int_equal(vfs_mknod(c->s, &c->root, "p", S_IFIFO, 0, &sa, &c->me, &m), 0);
+	assert_int_equal(make(c, "p", (struct vfs_new){ .type = S_IFIFO }, &sa, &m), 0);
 	vfs_made_close(&m);
-	assert_int_equal(vfs_mknod(c->s, &c->root, "s", S_IFSOCK, 0, &sa, &c->me, &m), 0);
+	assert_int_equal(make(c, "s", (struct vfs_new){ .type = S_IFSOCK }, &sa, &m), 0);
 	vfs_made_close(&m);
 	assert_int_equal(stat(tmp_dir_path(&c->dir, "p"), &st), 0);
 	assert_int_equal(st.st_mode, S_IFIFO | 0600);
@@ -419,7 +424,7 @@ static int mkdir_there(struct ctx *c, const char *name)
 {
 	struct vfs_sattr none = { 0 };
 	struct vfs_made m;
-	int err = vfs_mkdir(c->s, &c->root, name, &none, &c->me, &m);
+	int err = make(c, name, (struct vfs_new){ .type = S_IFDIR }, &none, &m);
 
 	if (!err)
 		vfs_made_close(&m);
