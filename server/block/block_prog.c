@@ -173,21 +173,15 @@ static void release(struct req *r)
 	call->use = NULL;
 }
 
-#define CODECS(in, out)                                                                                                \
-	.decode = (xdrproc_t)xdr_##in, .encode = (xdrproc_t)xdr_##out, .args_bytes = sizeof(in), .res_bytes = sizeof(out)
-#define AT_CODECS(in, out) CODECS(in, out), .by_handle = true
+#define AT_CODECS(in, out) PROG_CODECS(in, out), .by_handle = true
 
 static const struct prog_proc procs[] = {
-	[BLOCKPROC_NULL] = {
-		.name = "NULL",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)prog_xdr_void,
-	},
-	[BLOCKPROC_LIST] = { .name = "LIST", CODECS(BLOCKLISTargs, BLOCKLISTres), .preset = preset_list,
+	[BLOCKPROC_NULL] = PROG_NULL,
+	[BLOCKPROC_LIST] = { .name = "LIST", PROG_CODECS(BLOCKLISTargs, BLOCKLISTres), .preset = preset_list,
 			     .work = block_list },
-	[BLOCKPROC_INFO] = { .name = "INFO", CODECS(BLOCKINFOargs, BLOCKINFOres), .preset = preset_info,
+	[BLOCKPROC_INFO] = { .name = "INFO", PROG_CODECS(BLOCKINFOargs, BLOCKINFOres), .preset = preset_info,
 			     .work = block_info_of },
-	[BLOCKPROC_ATTACH] = { .name = "ATTACH", CODECS(BLOCKATTACHargs, BLOCKATTACHres), .preset = preset_attach,
+	[BLOCKPROC_ATTACH] = { .name = "ATTACH", PROG_CODECS(BLOCKATTACHargs, BLOCKATTACHres), .preset = preset_attach,
 			       .begin = block_attach_begin, .open = block_attach_save },
 	[BLOCKPROC_DETACH] = { .name = "DETACH", AT_CODECS(BLOCKATargs, BLOCKDETACHres), .begin = block_detach_begin,
 			       .open = block_attach_save },

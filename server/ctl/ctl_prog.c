@@ -355,11 +355,7 @@ static void whoami(struct req *r)
 	.decode = (xdrproc_t)prog_xdr_void, .encode = (xdrproc_t)xdr_##type, .res_bytes = sizeof(type)
 
 static const struct prog_proc procs[] = {
-	[CTL_NULL] = {
-		.name = "NULL",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)prog_xdr_void,
-	},
+	[CTL_NULL] = PROG_NULL,
 	[CTL_INFO] = { .name = "INFO", RESULT(ctl_info), .work = info },
 	[CTL_STATS] = { .name = "STATS", RESULT(ctl_stats), .work = stats },
 	[CTL_RELOAD] = { .name = "RELOAD", RESULT(ctl_answer), .work = reload },
@@ -368,10 +364,7 @@ static const struct prog_proc procs[] = {
 	[CTL_PIECES] = { .name = "PIECES", RESULT(ctl_pieces), .work = ctl_where_pieces },
 	[CTL_WHOAMI] = {
 		.name = "WHOAMI",
-		.decode = (xdrproc_t)xdr_ctl_path,
-		.encode = (xdrproc_t)xdr_ctl_whoami,
-		.args_bytes = sizeof(ctl_path),
-		.res_bytes = sizeof(ctl_whoami),
+		PROG_CODECS(ctl_path, ctl_whoami),
 		.preset = preset_whoami,
 		.work = whoami,
 	},

@@ -220,17 +220,10 @@ static int authorize(struct req *r)
 }
 
 static const struct prog_proc procs[] = {
-	[MOUNTPROC3_NULL] = {
-		.name = "NULL",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)prog_xdr_void,
-	},
+	[MOUNTPROC3_NULL] = PROG_NULL,
 	[MOUNTPROC3_MNT] = {
 		.name = "MNT",
-		.decode = (xdrproc_t)xdr_dirpath,
-		.encode = (xdrproc_t)xdr_mountres3,
-		.args_bytes = sizeof(dirpath),
-		.res_bytes = sizeof(mountres3),
+		PROG_CODECS(dirpath, mountres3),
 		.preset = preset_path,
 		.work = mnt,
 	},

@@ -12,13 +12,10 @@
 #include "nfs3.h"
 #include "prog.h"
 
-struct fdcache_entry;
 struct fs_limits;
 struct req;
 struct statx;
 struct timespec;
-
-struct server;
 
 /** nfs3_io_authorize - prog.authorize of NFS: nfs_authorize(), and a turn for READ and WRITE of a volume */
 int must_check nfs3_io_authorize(struct req *r);

@@ -39,65 +39,52 @@ static void preset_link(struct req *r)
 	call->args.link.link.name = call->mem.name[0];
 }
 
-#define CODEC(proc)                                                                                \
-	.decode = (xdrproc_t)xdr_##proc##3args, .encode = (xdrproc_t)xdr_##proc##3res,             \
-	.args_bytes = sizeof(proc##3args), .res_bytes = sizeof(proc##3res)
+#define PROC(proc) .name = #proc, PROG_CODECS(proc##3args, proc##3res)
 
-#define CODEC_DIR(proc)                                                                            \
-	.decode = (xdrproc_t)xdr_##proc##3args, .encode = (xdrproc_t)nfs3_encode_dir,              \
+#define PROC_DIR(proc)                                                                                                 \
+	.name = #proc, .decode = (xdrproc_t)xdr_##proc##3args, .encode = (xdrproc_t)nfs3_encode_dir,                   \
 	.args_bytes = sizeof(proc##3args), .res_bytes = sizeof(struct nfs_dir_res)
 
 static const struct prog_proc procs[] = {
-	[NFSPROC3_NULL] = {
-		.name = "NULL",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)prog_xdr_void,
-	},
+	[NFSPROC3_NULL] = PROG_NULL,
 	[NFSPROC3_GETATTR] = {
-		.name = "GETATTR",
-		CODEC(GETATTR),
+		PROC(GETATTR),
 		.fast = nfs3_getattr_fast,
 		.work = nfs3_getattr,
 		.finish = nfs3_fast_keep,
 	},
 	[NFSPROC3_SETATTR] = {
-		.name = "SETATTR",
-		CODEC(SETATTR),
+		PROC(SETATTR),
 		.modifies = true,
 		.once = true,
 		.work = nfs3_setattr,
 	},
 	[NFSPROC3_LOOKUP] = {
-		.name = "LOOKUP",
-		CODEC(LOOKUP),
+		PROC(LOOKUP),
 		.preset = preset_dirop,
 		.fast = nfs3_lookup_fast,
 		.work = nfs3_lookup,
 		.finish = nfs3_fast_keep,
 	},
 	[NFSPROC3_ACCESS] = {
-		.name = "ACCESS",
-		CODEC(ACCESS),
+		PROC(ACCESS),
 		.fast = nfs3_access_fast,
 		.work = nfs3_access,
 		.finish = nfs3_fast_keep,
 	},
 	[NFSPROC3_READLINK] = {
-		.name = "READLINK",
-		CODEC(READLINK),
+		PROC(READLINK),
 		.work = nfs3_readlink,
 	},
 	[NFSPROC3_READ] = {
-		.name = "READ",
-		CODEC(READ),
+		PROC(READ),
 		.move = PLACE_READ,
 		.begin = nfs3_io_read_begin,
 		.open = nfs3_io_open,
 		.finish = nfs3_io_read_finish,
 	},
 	[NFSPROC3_WRITE] = {
-		.name = "WRITE",
-		CODEC(WRITE),
+		PROC(WRITE),
 		.move = PLACE_WRITE,
 		.modifies = true,
 		.once = true,
@@ -107,8 +94,7 @@ static const struct prog_proc procs[] = {
 		.finish = nfs3_io_write_finish,
 	},
 	[NFSPROC3_CREATE] = {
-		.name = "CREATE",
-		CODEC(CREATE),
+		PROC(CREATE),
 		.preset = preset_dirop,
 		.modifies = true,
 		.once = true,
@@ -117,16 +103,14 @@ static const struct prog_proc procs[] = {
 		.finish = nfs3_create_finish,
 	},
 	[NFSPROC3_MKDIR] = {
-		.name = "MKDIR",
-		CODEC(MKDIR),
+		PROC(MKDIR),
 		.preset = preset_dirop,
 		.modifies = true,
 		.once = true,
 		.work = nfs3_mkdir,
 	},
 	[NFSPROC3_SYMLINK] = {
-		.name = "SYMLINK",
-		CODEC(SYMLINK),
+		PROC(SYMLINK),
 		.preset = preset_dirop,
 		.move = PLACE_PULL,
 		.modifies = true,
@@ -135,75 +119,64 @@ static const struct prog_proc procs[] = {
 		.work = nfs3_symlink,
 	},
 	[NFSPROC3_MKNOD] = {
-		.name = "MKNOD",
-		CODEC(MKNOD),
+		PROC(MKNOD),
 		.preset = preset_dirop,
 		.modifies = true,
 		.once = true,
 		.work = nfs3_mknod,
 	},
 	[NFSPROC3_REMOVE] = {
-		.name = "REMOVE",
-		CODEC(REMOVE),
+		PROC(REMOVE),
 		.preset = preset_dirop,
 		.modifies = true,
 		.once = true,
 		.work = nfs3_remove,
 	},
 	[NFSPROC3_RMDIR] = {
-		.name = "RMDIR",
-		CODEC(RMDIR),
+		PROC(RMDIR),
 		.preset = preset_dirop,
 		.modifies = true,
 		.once = true,
 		.work = nfs3_rmdir,
 	},
 	[NFSPROC3_RENAME] = {
-		.name = "RENAME",
-		CODEC(RENAME),
+		PROC(RENAME),
 		.preset = preset_rename,
 		.modifies = true,
 		.once = true,
 		.work = nfs3_rename,
 	},
 	[NFSPROC3_LINK] = {
-		.name = "LINK",
-		CODEC(LINK),
+		PROC(LINK),
 		.preset = preset_link,
 		.modifies = true,
 		.once = true,
 		.work = nfs3_link,
 	},
 	[NFSPROC3_READDIR] = {
-		.name = "READDIR",
-		CODEC_DIR(READDIR),
+		PROC_DIR(READDIR),
 		.room = nfs3_readdir_room,
 		.work = nfs3_readdir,
 	},
 	[NFSPROC3_READDIRPLUS] = {
-		.name = "READDIRPLUS",
-		CODEC_DIR(READDIRPLUS),
+		PROC_DIR(READDIRPLUS),
 		.room = nfs3_readdirplus_room,
 		.work = nfs3_readdirplus,
 	},
 	[NFSPROC3_FSSTAT] = {
-		.name = "FSSTAT",
-		CODEC(FSSTAT),
+		PROC(FSSTAT),
 		.work = nfs3_fsstat,
 	},
 	[NFSPROC3_FSINFO] = {
-		.name = "FSINFO",
-		CODEC(FSINFO),
+		PROC(FSINFO),
 		.work = nfs3_fsinfo,
 	},
 	[NFSPROC3_PATHCONF] = {
-		.name = "PATHCONF",
-		CODEC(PATHCONF),
+		PROC(PATHCONF),
 		.work = nfs3_pathconf,
 	},
 	[NFSPROC3_COMMIT] = {
-		.name = "COMMIT",
-		CODEC(COMMIT),
+		PROC(COMMIT),
 		.move = PLACE_STORE,
 		.modifies = true,
 		.begin = nfs3_io_commit_begin,

@@ -100,27 +100,17 @@ static void seek(struct req *r)
 }
 
 static const struct prog_proc procs[] = {
-	[SPACEPROC_NULL] = {
-		.name = "NULL",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)prog_xdr_void,
-	},
+	[SPACEPROC_NULL] = PROG_NULL,
 	[SPACEPROC_ALLOCATE] = {
 		.name = "ALLOCATE",
-		.decode = (xdrproc_t)xdr_ALLOCATE3args,
-		.encode = (xdrproc_t)xdr_ALLOCATE3res,
-		.args_bytes = sizeof(ALLOCATE3args),
-		.res_bytes = sizeof(ALLOCATE3res),
+		PROG_CODECS(ALLOCATE3args, ALLOCATE3res),
 		.modifies = true,
 		.once = true,
 		.work = change_space,
 	},
 	[SPACEPROC_SEEK] = {
 		.name = "SEEK",
-		.decode = (xdrproc_t)xdr_SEEK3args,
-		.encode = (xdrproc_t)xdr_SEEK3res,
-		.args_bytes = sizeof(SEEK3args),
-		.res_bytes = sizeof(SEEK3res),
+		PROG_CODECS(SEEK3args, SEEK3res),
 		.work = seek,
 	},
 };

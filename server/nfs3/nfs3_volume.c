@@ -364,28 +364,21 @@ static bool undone(const struct req *r)
 	return nfs_call(r)->res.volume == VOLUME_ERR_LATER;
 }
 
-#define CODEC(proc)                                                                                                     \
-	.decode = (xdrproc_t)xdr_VOL##proc##args, .encode = (xdrproc_t)xdr_VOL##proc##res,                              \
-	.args_bytes = sizeof(VOL##proc##args), .res_bytes = sizeof(VOL##proc##res)
+#define PROC(proc) .name = #proc, PROG_CODECS(VOL##proc##args, VOL##proc##res)
 
 static const struct prog_proc procs[] = {
-	[VOLUMEPROC_NULL] = {
-		.name = "NULL",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)prog_xdr_void,
-	},
-	[VOLUMEPROC_MAP] = { .name = "MAP", CODEC(MAP), .finish = find_map },
-	[VOLUMEPROC_LAYOUT] = { .name = "LAYOUT", CODEC(LAYOUT), .scratch_bytes = LAYOUT_WIDTH_MAX * sizeof(volume_stripe),
-				.work = run_layout },
-	[VOLUMEPROC_REPORT] = { .name = "REPORT", CODEC(REPORT), .modifies = true, .work = run_report },
-	[VOLUMEPROC_RESERVE] = { .name = "RESERVE", CODEC(RESERVE), .modifies = true, .once = true,
-				 .scratch_bytes = NFS_RESERVE_BYTES, .begin = nfs_reserve_begin, .open = nfs_reserve_open },
-	[VOLUMEPROC_SET] = { .name = "SET", CODEC(SET), .work = nfs3_volume_set },
-	[VOLUMEPROC_CREATE] = { .name = "CREATE", CODEC(CREATE), .modifies = true, .once = true, .preset = preset_create,
+	[VOLUMEPROC_NULL] = PROG_NULL,
+	[VOLUMEPROC_MAP] = { PROC(MAP), .finish = find_map },
+	[VOLUMEPROC_LAYOUT] = { PROC(LAYOUT), .scratch_bytes = LAYOUT_WIDTH_MAX * sizeof(volume_stripe), .work = run_layout },
+	[VOLUMEPROC_REPORT] = { PROC(REPORT), .modifies = true, .work = run_report },
+	[VOLUMEPROC_RESERVE] = { PROC(RESERVE), .modifies = true, .once = true, .scratch_bytes = NFS_RESERVE_BYTES,
+				 .begin = nfs_reserve_begin, .open = nfs_reserve_open },
+	[VOLUMEPROC_SET] = { PROC(SET), .work = nfs3_volume_set },
+	[VOLUMEPROC_CREATE] = { PROC(CREATE), .modifies = true, .once = true, .preset = preset_create,
 				.work = nfs3_volume_create },
-	[VOLUMEPROC_CHECK] = { .name = "CHECK", CODEC(CHECK), .scratch_bytes = VOLUME_CHECK_MAX * sizeof(volume_pending_entry),
+	[VOLUMEPROC_CHECK] = { PROC(CHECK), .scratch_bytes = VOLUME_CHECK_MAX * sizeof(volume_pending_entry),
 			       .work = nfs3_volume_check },
-	[VOLUMEPROC_SERVERS] = { .name = "SERVERS", CODEC(SERVERS), .scratch_bytes = VOLUME_SERVERS_MAX * sizeof(volume_seen),
+	[VOLUMEPROC_SERVERS] = { PROC(SERVERS), .scratch_bytes = VOLUME_SERVERS_MAX * sizeof(volume_seen),
 				 .work = nfs3_volume_servers },
 };
 

@@ -151,26 +151,16 @@ static void setacl(struct req *r)
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const struct prog_proc procs[] = {
-	[NFSACLPROC3_NULL] = {
-		.name = "NULL",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)prog_xdr_void,
-	},
+	[NFSACLPROC3_NULL] = PROG_NULL,
 	[NFSACLPROC3_GETACL] = {
 		.name = "GETACL",
-		.decode = (xdrproc_t)xdr_GETACL3args,
-		.encode = (xdrproc_t)xdr_GETACL3res,
-		.args_bytes = sizeof(GETACL3args),
-		.res_bytes = sizeof(GETACL3res),
+		PROG_CODECS(GETACL3args, GETACL3res),
 		.room = getacl_room,
 		.work = getacl,
 	},
 	[NFSACLPROC3_SETACL] = {
 		.name = "SETACL",
-		.decode = (xdrproc_t)xdr_SETACL3args,
-		.encode = (xdrproc_t)xdr_SETACL3res,
-		.args_bytes = sizeof(SETACL3args),
-		.res_bytes = sizeof(SETACL3res),
+		PROG_CODECS(SETACL3args, SETACL3res),
 		.scratch_bytes = sizeof(struct lists),
 		.preset = preset_setacl,
 		.modifies = true,

@@ -138,4 +138,14 @@ static inline bool_t prog_xdr_void(XDR *xdrs, void *nothing)
 	return TRUE;
 }
 
+/* Members of a row: the filters of its arguments and results, types that rpcgen made */
+#define PROG_CODECS(args, res)                                                                                         \
+	.decode = (xdrproc_t)xdr_##args, .encode = (xdrproc_t)xdr_##res, .args_bytes = sizeof(args), .res_bytes = sizeof(res)
+
+/* The row of procedure 0, which every program has */
+#define PROG_NULL                                                                                                      \
+	{                                                                                                              \
+		.name = "NULL", .decode = (xdrproc_t)prog_xdr_void, .encode = (xdrproc_t)prog_xdr_void,                \
+	}
+
 #endif

@@ -203,20 +203,14 @@ static void release(struct req *r)
 	call->use = NULL;
 }
 
-#define CODECS(in, out)                                                                                                  \
-	.decode = (xdrproc_t)xdr_STRIPE##in##args, .encode = (xdrproc_t)xdr_STRIPE##out##res,                            \
-	.args_bytes = sizeof(STRIPE##in##args), .res_bytes = sizeof(STRIPE##out##res)
+#define CODECS(in, out) PROG_CODECS(STRIPE##in##args, STRIPE##out##res)
 /* its arguments begin with a handle */
 #define HANDLE(in, out) CODECS(in, out), .by_handle = true, .open = stripe_turn_work
 /* with a command */
 #define COMMAND(in, out) CODECS(in, out), .open = stripe_turn_work
 
 static const struct prog_proc procs[] = {
-	[STRIPEPROC_NULL] = {
-		.name = "NULL",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)prog_xdr_void,
-	},
+	[STRIPEPROC_NULL] = PROG_NULL,
 	[STRIPEPROC_INFO] = { .name = "INFO", COMMAND(INFO, INFO), .begin = stripe_info_begin },
 	[STRIPEPROC_READ] = { .name = "READ", HANDLE(READ, READ), .move = PLACE_READ, .begin = stripe_read_begin,
 			      .finish = stripe_read_finish },

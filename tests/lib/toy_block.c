@@ -158,7 +158,7 @@ static void finish(struct req *r)
 	.res_bytes = sizeof(struct toy_msg), .move = (kind), .begin = begin, .open = open_file, .finish = finish
 
 static const struct prog_proc procs[TOY_PROCS] = {
-	[TOY_NULL] = { .name = "NULL", .decode = (xdrproc_t)prog_xdr_void, .encode = (xdrproc_t)prog_xdr_void },
+	[TOY_NULL] = PROG_NULL,
 	[TOY_READ] = { .name = "READ", MOVES(toy_xdr, toy_xdr_data, PLACE_READ) },
 	[TOY_WRITE] = { .name = "WRITE", MOVES(toy_xdr_data, toy_xdr, PLACE_WRITE), .payload = payload, .once = true },
 	[TOY_SYNC] = { .name = "SYNC", MOVES(toy_xdr, toy_xdr, PLACE_STORE) },
