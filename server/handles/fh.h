@@ -68,6 +68,8 @@ int must_check fh_set_create(struct export_table *t, const struct fh_keys *keys,
  */
 int must_check fh_set_view(struct fh_set *base, struct export_table *t, enum fh_kind kind,
 			   bool must_keep, int *ret_map_err, struct fh_set **ret);
+
+/** fh_set_destroy - destroys a set; NULL is fine */
 void fh_set_destroy(struct fh_set *s);
 
 /** fh_kind_name - name for messages */

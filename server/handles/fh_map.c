@@ -453,16 +453,6 @@ void fh_map_gone(struct fh_map *m, uint64_t id)
 	pthread_mutex_unlock(&m->lock);
 }
 
-size_t fh_map_count(struct fh_map *m)
-{
-	size_t n;
-
-	pthread_mutex_lock(&m->lock);
-	n = m->by_id.n;
-	pthread_mutex_unlock(&m->lock);
-	return n;
-}
-
 /* ---- replay and snapshot ------------------------------------------------------------------ */
 
 static int replay_node(struct fh_map *m, const struct fh_log_rec *rec)

@@ -107,7 +107,4 @@ uint64_t fh_map_next(struct fh_map *m, uint64_t *ret_exp);
  */
 void fh_map_looked(struct fh_map *m, uint64_t id, bool found);
 
-/** fh_map_count - number of live nodes */
-size_t fh_map_count(struct fh_map *m);
-
 #endif

@@ -84,16 +84,28 @@ static int check_roots(struct fh_set *s)
 	return err;
 }
 
+/* Makes @s a set of handles of the exports of @t. @base: has the keys and the map of @s */
+static int use_exports(struct fh_set *s, struct fh_set *base, struct export_table *t, enum fh_kind kind, bool must_keep,
+		       int *ret_map_err)
+{
+	bool map;
+	int err = choose_kinds(t, kind, &map);
+
+	if (!err && map)
+		err = need_map(base, must_keep, ret_map_err);
+	s->map = base->map;
+	s->exports = t;
+	return err ? err : check_roots(s);
+}
+
 int fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_kind kind,
 		  const char *map_dir, int *ret_map_err, struct fh_set **ret)
 {
 	struct fh_set *s = calloc(1, sizeof(*s));
-	bool map;
 	int err = 0;
 
 	if (!s)
 		return -ENOMEM;
-	s->exports = t;
 	s->keys = *keys;
 	for (unsigned i = 0; i < keys->n; i++)
 		s->key_ids[i] = (uint8_t)siphash(&keys->v[i], "key id", 6);
@@ -105,11 +117,7 @@ int fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_ki
 		err = s->map_dir ? 0 : -ENOMEM;
 	}
 	if (!err)
-		err = choose_kinds(t, kind, &map);
-	if (!err && map)
-		err = need_map(s, false, ret_map_err);
-	if (!err)
-		err = check_roots(s);
+		err = use_exports(s, s, t, kind, false, ret_map_err);
 	if (err) {
 		fh_set_destroy(s);
 		return err;
@@ -122,19 +130,13 @@ int fh_set_view(struct fh_set *base, struct export_table *t, enum fh_kind kind, 
 		int *ret_map_err, struct fh_set **ret)
 {
 	struct fh_set *s = malloc(sizeof(*s));
-	bool map;
-	int err = s ? choose_kinds(t, kind, &map) : -ENOMEM;
+	int err;
 
-	if (!err && map)
-		err = need_map(base, must_keep, ret_map_err);
-	if (err) {
-		free(s);
-		return err;
-	}
+	if (!s)
+		return -ENOMEM;
 	*s = *base;
-	s->exports = t;
 	s->is_view = true;
-	err = check_roots(s);
+	err = use_exports(s, base, t, kind, must_keep, ret_map_err);
 	if (err) {
 		fh_set_destroy(s);
 		return err;
@@ -143,7 +145,6 @@ int fh_set_view(struct fh_set *base, struct export_table *t, enum fh_kind kind, 
 	return 0;
 }
 
-/** fh_set_destroy - destroys a set; NULL is fine */
 void fh_set_destroy(struct fh_set *s)
 {
 	if (!s)

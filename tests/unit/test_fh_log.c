@@ -23,7 +23,7 @@
 #include "base/siphash.h"
 #include "base/wire.h"
 #include "fh_log.h"
-#include "fh_map.h"
+#include "fh_map_int.h"
 #include "tmp_dir.h"
 
 struct ctx {
@@ -121,7 +121,7 @@ static void expect_filled(struct fh_map *m)
 	expect(m, 12, 1, "z/bb/file");
 	expect(m, 12, 2, NULL);
 	expect(m, 13, 0, NULL);
-	assert_int_equal(fh_map_count(m), 4);
+	assert_int_equal(m->by_id.n, 4);
 }
 
 static void restarts(void **state)
@@ -381,7 +381,7 @@ static void stays_short(void **state)
 	m = reopen(c, NULL);
 	assert_int_equal(stat(tmp_dir_path(&c->dir, "handles.map"), &st), 0);
 	assert_true(st.st_size < 5 << 20); /* of 40 MB that were written */
-	assert_int_equal(fh_map_count(m), KEPT + 1);
+	assert_int_equal(m->by_id.n, KEPT + 1);
 	for (unsigned i = 0; i < ROUNDS; i += ROUNDS / KEPT) {
 		snprintf(name, sizeof(name), "%u", i);
 		expect(m, 100 + i, 0, name);
