@@ -12,26 +12,18 @@
 #include "inode_id.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 
+#include "base/kernel_handle.h"
 #include "base/siphash.h"
 
 int inode_id_find(int fd, uint64_t ino, struct inode_id *ret)
 {
 	static const struct siphash_key no_secret;
-	union {
-		struct file_handle h;
-		uint8_t room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
-	} kh;
-	int mount_id;
+	union kernel_handle kh;
+	int mount_id, err = kernel_handle_get(fd, "", &kh, &mount_id);
 
-	memset(&kh, 0, sizeof(kh));
-	kh.h.handle_bytes = MAX_HANDLE_SZ;
 	*ret = (struct inode_id){ .ino = ino };
-	if (!name_to_handle_at(fd, "", &kh.h, &mount_id, AT_EMPTY_PATH))
+	if (!err)
 		ret->generation = siphash(&no_secret, kh.h.f_handle, MIN(kh.h.handle_bytes, (unsigned)MAX_HANDLE_SZ));
-	else if (errno != EOPNOTSUPP)
-		return -errno;
-	return 0;
+	return err == -EOPNOTSUPP ? 0 : err;
 }

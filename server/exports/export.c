@@ -25,6 +25,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/kernel_handle.h"
+
 void export_conf_fini(struct export_conf *c)
 {
 	free(c->name);
@@ -192,18 +194,13 @@ static uint32_t mix_fs(uint32_t h, int fd)
  * in it. */
 static uint32_t identity(const struct export *e, const struct stat *st)
 {
-	union {
-		struct file_handle h;
-		uint8_t room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
-	} kh;
+	union kernel_handle kh;
 	uint64_t ino = st->st_ino;
 	uint32_t h = mix(2166136261u, e->conf.name, strlen(e->conf.name) + 1);
 	int mount_id;
 
 	h = mix(mix_fs(h, e->root_fd), &ino, sizeof(ino));
-	memset(&kh, 0, sizeof(kh));
-	kh.h.handle_bytes = MAX_HANDLE_SZ;
-	if (!name_to_handle_at(e->root_fd, "", &kh.h, &mount_id, AT_EMPTY_PATH))
+	if (!kernel_handle_get(e->root_fd, "", &kh, &mount_id))
 		h = mix(h, kh.h.f_handle, MIN(kh.h.handle_bytes, MAX_HANDLE_SZ));
 	return h;
 }
@@ -333,7 +330,6 @@ int export_table_open(const struct export_conf *confs, size_t n, struct export_t
 	return err;
 }
 
-/** export_table_close - closes the directories and frees the table */
 void export_table_close(struct export_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {

@@ -128,6 +128,8 @@ static inline int must_check volume_conf_parse(const char *arg, struct export_co
  */
 int must_check export_table_open(const struct export_conf *confs, size_t n,
 				 struct export_table *ret, char *why, size_t why_bytes);
+
+/** export_table_close - closes the directories and frees the table */
 void export_table_close(struct export_table *t);
 
 /** export_find_id - Return: the export, or NULL */

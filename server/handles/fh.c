@@ -36,6 +36,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/kernel_handle.h"
 #include "base/wire.h"
 #include "dir_watch.h"
 #include "fh_inside.h"
@@ -68,14 +69,6 @@ static int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t res
 static int stat_fd(int fd, struct statx *ret)
 {
 	return dir_watch_statx(fd, "", AT_EMPTY_PATH, ret);
-}
-
-int fh_kernel_get(int fd, const char *name, union fh_kernel *ret, int *ret_mount)
-{
-	memset(ret, 0, sizeof(*ret));
-	ret->h.handle_bytes = MAX_HANDLE_SZ;
-	return name_to_handle_at(fd, name, &ret->h, ret_mount, *name ? 0 : AT_EMPTY_PATH) ? -errno
-											  : 0;
 }
 
 /* ---- wire form ---------------------------------------------------------------------------- */
@@ -155,10 +148,10 @@ static struct fh_map_key map_key(const struct export *exp, int fd, const char *n
 {
 	static const struct siphash_key plain = { 1, 2 };
 	struct fh_map_key key = { .ino = stx->stx_ino, .exp = exp->id };
-	union fh_kernel kh;
+	union kernel_handle kh;
 	int mount;
 
-	if (!fh_kernel_get(fd, name, &kh, &mount)) {
+	if (!kernel_handle_get(fd, name, &kh, &mount)) {
 		key.gen = siphash(&plain, kh.h.f_handle, MIN(kh.h.handle_bytes, MAX_HANDLE_SZ));
 		return key;
 	}
@@ -173,8 +166,8 @@ static int make_kernel(const struct fh_set *s, const struct export *exp, int fd,
 		       struct fh *ret)
 {
 	uint8_t body[FH_BODY_MAX];
-	union fh_kernel kh;
-	int mount, err = fh_kernel_get(fd, name, &kh, &mount);
+	union kernel_handle kh;
+	int mount, err = kernel_handle_get(fd, name, &kh, &mount);
 
 	if (err)
 		return err;
@@ -216,7 +209,7 @@ static int add_name(struct fh_set *s, const struct fh_obj *dir, const char *name
 
 static int open_kernel(struct export *exp, const uint8_t *body, uint32_t len, struct fh_obj *o)
 {
-	union fh_kernel kh;
+	union kernel_handle kh;
 
 	if (len < 4 || len > FH_BODY_MAX)
 		return -EBADF;

@@ -28,16 +28,4 @@ struct fh_set {
 	bool is_view; /* all members above, except the exports, belong to another set */
 };
 
-union fh_kernel {
-	struct file_handle h;
-	uint8_t room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
-};
-
-/** fh_kernel_get - gets the kernel's handle of @name in @fd, or of @fd itself if @name is ""
- * @ret_mount: receives the id of its mount
- *
- * Return: 0 or -errno.
- */
-int must_check fh_kernel_get(int fd, const char *name, union fh_kernel *ret, int *ret_mount);
-
 #endif

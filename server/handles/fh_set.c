@@ -14,14 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/kernel_handle.h"
 #include "fh_inside.h"
 #include "fh_int.h"
 #include "fh_map.h"
 
 static int probe_kernel(struct export *exp)
 {
-	union fh_kernel kh;
-	int fd, err = fh_kernel_get(exp->root_fd, "", &kh, &exp->mount_id);
+	union kernel_handle kh;
+	int fd, err = kernel_handle_get(exp->root_fd, "", &kh, &exp->mount_id);
 
 	if (err)
 		return err;
