@@ -3,8 +3,8 @@
  *
  * creds.c - determines the caller's credentials, and runs system calls with them
  *
- * Operation: req.c calls creds_of_call() and creds_squash() once for each call. Workers bracket the system
- *            calls that need the caller's rights with creds_assume()/_resume(). So the kernel itself
+ * Operation: req.c calls creds_of_call() once for each call, and its program creds_squash(). Workers bracket the
+ *            system calls that need the caller's rights with creds_assume()/_resume(). So the kernel itself
  *            applies mode bits, ACLs, quotas and capabilities, and sets the owner of new files; this file
  *            does not copy its rules.
  * Memory:    the caller's only.

@@ -5,7 +5,7 @@
  *
  * Operation: Finds the file, executes the procedure (vfs.c), and fills in what success and failure have in common.
  * Memory:    Results are zeroed: attributes that are not filled in are absent. Handles and paths in results are in
- *            r->mem. The objects of GETATTR, LOOKUP and ACCESS stay open in r->found, so that nfs3_fast.c can
+ *            call->mem. The objects of GETATTR, LOOKUP and ACCESS stay open in call->found, so that nfs3_fast.c can
  *            cache them.
  * Threads:   Workers.
  * Errors:    As statuses in the results.

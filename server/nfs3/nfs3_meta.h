@@ -70,7 +70,7 @@ bool nfs3_create_fast(struct req *r);
 /** nfs3_fast_keep - caches the object that the worker found, for later requests */
 void nfs3_fast_keep(struct req *r);
 
-/** nfs3_fast_drop - on a worker: closes r->found if nfs3_fast_keep() would not cache it */
+/** nfs3_fast_drop - on a worker: closes call->found if nfs3_fast_keep() would not cache it */
 void nfs3_fast_drop(struct req *r);
 
 /** nfs3_user - returns the identity of the user's credentials for fdcache.h: a hash, not 0 */

@@ -7,7 +7,7 @@
  * Operation: Finds the directories, executes the procedure durably (vfs_name.c), and returns attributes and handle of
  *            the created object. The results of the four creating procedures have the same form, so one function fills
  *            them.
- * Memory:    As nfs3_meta.c. CREATE leaves its descriptor in r->made for the cache of open files. So the following
+ * Memory:    As nfs3_meta.c. CREATE leaves its descriptor in call->made for the cache of open files. So the following
  *            WRITE need not open it, and does not depend on the permissions of the final mode.
  * Threads:   Workers; nfs3_create_finish() on the reactor.
  * Errors:    As statuses in the results.
