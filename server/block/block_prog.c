@@ -17,10 +17,7 @@
 
 /* ---- statuses ----------------------------------------------------------------------------- */
 
-static const struct {
-	int err;
-	block_status status;
-} statuses[] = {
+static const struct prog_status statuses[] = {
 	{ 0, BLOCK_OK },
 	{ -EACCES, BLOCK_ERR_ACCES },
 	{ -ENOENT, BLOCK_ERR_NOENT },
@@ -40,15 +37,6 @@ static const struct {
 	{ -EAGAIN, BLOCK_ERR_LATER },
 	{ -ENOMEM, BLOCK_ERR_LATER },
 };
-
-static block_status status_of(int err)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
-		if (statuses[i].err == err)
-			return statuses[i].status;
-	}
-	return BLOCK_ERR_IO;
-}
 
 static void count_refusal(const struct req *r, int err)
 {
@@ -73,7 +61,7 @@ static void count_refusal(const struct req *r, int err)
 void block_refuse(struct req *r, int err)
 {
 	memset(&block_call(r)->res, 0, sizeof(block_call(r)->res));
-	block_call(r)->res.status = status_of(err);
+	block_call(r)->res.status = prog_status_of(statuses, ARRAY_SIZE(statuses), err, BLOCK_ERR_IO);
 	count_refusal(r, err);
 }
 

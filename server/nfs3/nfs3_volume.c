@@ -169,10 +169,7 @@ void nfs3_volume_move_end(const struct fh_obj *dir)
 
 /* ---- statuses ------------------------------------------------------------------------------- */
 
-static const struct {
-	int err;
-	volume_status status;
-} statuses[] = {
+static const struct prog_status statuses[] = {
 	{ 0, VOLUME_OK },
 	{ -EACCES, VOLUME_ERR_ACCES },
 	{ -EPERM, VOLUME_ERR_ACCES },
@@ -197,19 +194,10 @@ static const struct {
 	{ -ENFILE, VOLUME_ERR_LATER },
 };
 
-static volume_status status_of(int err)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
-		if (statuses[i].err == err)
-			return statuses[i].status;
-	}
-	return VOLUME_ERR_IO;
-}
-
 void nfs3_volume_fail(struct req *r, int err)
 {
 	memset(req_res(r), 0, r->proc->res_bytes);
-	nfs_call(r)->res.volume = status_of(err);
+	nfs_call(r)->res.volume = prog_status_of(statuses, ARRAY_SIZE(statuses), err, VOLUME_ERR_IO);
 }
 
 static int authorize(struct req *r)

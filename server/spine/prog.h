@@ -138,6 +138,22 @@ static inline bool_t prog_xdr_void(XDR *xdrs, void *nothing)
 	return TRUE;
 }
 
+/* A row of the errnos that a program has statuses for */
+struct prog_status {
+	int err; /* -errno */
+	uint32_t status;
+};
+
+/** prog_status_of - finds the status of @err among @n rows; @other: of errnos that are in none */
+static inline uint32_t prog_status_of(const struct prog_status *rows, size_t n, int err, uint32_t other)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].err == err)
+			return rows[i].status;
+	}
+	return other;
+}
+
 /* Members of a row: the filters of its arguments and results, types that rpcgen made */
 #define PROG_CODECS(args, res)                                                                                         \
 	.decode = (xdrproc_t)xdr_##args, .encode = (xdrproc_t)xdr_##res, .args_bytes = sizeof(args), .res_bytes = sizeof(res)

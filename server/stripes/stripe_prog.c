@@ -17,10 +17,7 @@
 
 /* ---- statuses ----------------------------------------------------------------------------- */
 
-static const struct {
-	int err;
-	stripe_status status;
-} statuses[] = {
+static const struct prog_status statuses[] = {
 	{ 0, STRIPE_OK },
 	{ -EACCES, STRIPE_ERR_ACCES },
 	{ -EBADF, STRIPE_ERR_BADHANDLE },
@@ -40,15 +37,6 @@ static const struct {
 	{ -EMFILE, STRIPE_ERR_LATER },
 	{ -ENFILE, STRIPE_ERR_LATER },
 };
-
-static stripe_status status_of(int err)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
-		if (statuses[i].err == err)
-			return statuses[i].status;
-	}
-	return STRIPE_ERR_IO;
-}
 
 static void count_refusal(const struct req *r, int err)
 {
@@ -79,7 +67,7 @@ static void count_refusal(const struct req *r, int err)
 void stripe_refuse(struct req *r, int err)
 {
 	memset(&stripe_call(r)->res, 0, sizeof(stripe_call(r)->res));
-	stripe_call(r)->res.status = status_of(err);
+	stripe_call(r)->res.status = prog_status_of(statuses, ARRAY_SIZE(statuses), err, STRIPE_ERR_IO);
 	count_refusal(r, err);
 }
 
