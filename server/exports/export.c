@@ -75,6 +75,15 @@ void export_conf_init(struct export_conf *c)
 	data_conf_init(&c->data);
 }
 
+bool export_conf_same(const struct export_conf *a, const struct export_conf *b)
+{
+	for (const struct opt *o = opts; o < opts + ARRAY_SIZE(opts); o++) {
+		if (!opt_same(o, a, b))
+			return false;
+	}
+	return !strcmp(a->path, b->path) && peers_same(&a->peers, &b->peers) && data_conf_same(&a->data, &b->data);
+}
+
 static int finish(void *conf, char *why, size_t why_bytes)
 {
 	struct export_conf *c = conf;

@@ -95,6 +95,9 @@ void export_conf_init(struct export_conf *c);
 /** export_conf_fini - frees the strings in @c; calling it again is harmless */
 void export_conf_fini(struct export_conf *c);
 
+/** export_conf_same - do both say the same, apart from the name? */
+bool export_conf_same(const struct export_conf *a, const struct export_conf *b);
+
 /** export_conf_kind - for spec.h, with the table of its own options */
 extern const struct spec_kind export_conf_kind;
 

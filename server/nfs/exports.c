@@ -186,14 +186,6 @@ void exports_change_over(struct reactor *re, struct served_use *use)
 
 /* ---- log ---------------------------------------------------------------------------------- */
 
-static bool says_the_same(const struct export_conf *a, const struct export_conf *b)
-{
-	return !strcmp(a->path, b->path) && a->ro == b->ro &&
-	       a->async == b->async && peers_same(&a->peers, &b->peers) &&
-	       a->squash == b->squash && a->anonuid == b->anonuid && a->anongid == b->anongid &&
-	       data_conf_same(&a->data, &b->data) && !a->key == !b->key && a->stripe == b->stripe && a->width == b->width;
-}
-
 /* Return: the version of its volume's map; 0: it is not the directory of a volume */
 static uint64_t map_version(const struct export *e)
 {
@@ -224,7 +216,7 @@ void exports_announce(const struct exports *old, const struct exports *now)
 		char how[DATA_CONF_PRINT_BYTES];
 
 		was = old ? export_find_id(&old->table, e->id) : NULL;
-		if (was && is_kept(was, now) && says_the_same(&was->conf, &e->conf) && map_version(was) == map_version(e))
+		if (was && is_kept(was, now) && export_conf_same(&was->conf, &e->conf) && map_version(was) == map_version(e))
 			continue;
 		log_info("export %s: %s, %s%s%s, %s%s%s", e->conf.name, e->conf.path,
 			 e->conf.ro ? "read-only" : "read and write",

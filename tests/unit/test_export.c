@@ -398,6 +398,34 @@ static void data_options_are_told(void **state)
 	export_conf_fini(&b);
 }
 
+/* A reload reports an export whose options have changed. */
+static void changes_are_told(void **state)
+{
+	struct export_conf a, b;
+	char why[256];
+
+	(void)state;
+	assert_int_equal(export_conf_parse("/,anonuid=5", &a, why, sizeof(why)), 0);
+	assert_true(export_conf_same(&a, &a));
+	b = a;
+	b.anonuid = 6;
+	assert_false(export_conf_same(&a, &b));
+	b = a;
+	b.peers.secure = !a.peers.secure;
+	assert_false(export_conf_same(&a, &b));
+	/* of a volume only */
+	b = a;
+	b.start = EXPORT_START_FREE;
+	assert_false(export_conf_same(&a, &b));
+	b = a;
+	b.stripe_timeo_ms++;
+	assert_false(export_conf_same(&a, &b));
+	b = a;
+	b.map = (char[]){ "/map" };
+	assert_false(export_conf_same(&a, &b));
+	export_conf_fini(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +435,7 @@ int main(void)
 		cmocka_unit_test(table),
 		cmocka_unit_test(data_options),
 		cmocka_unit_test(data_options_are_told),
+		cmocka_unit_test(changes_are_told),
 		cmocka_unit_test(unknown_options),
 		cmocka_unit_test(grain_by_itself),
 	};
