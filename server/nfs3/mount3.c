@@ -30,24 +30,15 @@ static void preset_path(struct req *r)
 	call->args.mnt = call->mem.path;
 }
 
-/* The client's address, for DUMP. */
+/* The client's address, for DUMP; "local" if it is in no network. */
 static const char *host_of(const struct req *r, char buf[INET6_ADDRSTRLEN])
 {
 	const struct sockaddr_storage *ss = &r->conn->peer.addr;
-	const void *addr = NULL;
-	struct sockaddr_in6 in6;
-	struct sockaddr_in in;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
+	const void *ip = ss->ss_family == AF_INET6 ? (const void *)&in6->sin6_addr : &in->sin_addr;
 
-	if (ss->ss_family == AF_INET) {
-		memcpy(&in, ss, sizeof(in));
-		addr = &in.sin_addr;
-	} else if (ss->ss_family == AF_INET6) {
-		memcpy(&in6, ss, sizeof(in6));
-		addr = &in6.sin6_addr;
-	}
-	if (!addr || !inet_ntop(ss->ss_family, addr, buf, INET6_ADDRSTRLEN))
-		return "local";
-	return buf;
+	return inet_ntop(ss->ss_family, ip, buf, INET6_ADDRSTRLEN) ? buf : "local";
 }
 
 /* Walks down from the export's root, name by name, with the user's rights. The path must not lead out of the export. */
