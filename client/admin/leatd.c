@@ -35,33 +35,29 @@ static int errno_of(ctl_status s)
 	return (size_t)s < ARRAY_SIZE(errs) ? errs[s] : -EOPNOTSUPP;
 }
 
-static void asked(struct lt_op *op, int err)
-{
-	lt_op_finish(op, err);
-}
-
 static void ask(struct lt_op *op, int err)
 {
-	const struct lt_leatd_question *q = op->question;
-
 	(void)err; /* a first step */
-	lt_op_call_ctl(op, q->proc, q->changes, q->decode, op->ret_answer, q->reply_max, asked);
+	lt_op_call_prog(op, lt_op_end);
 }
 
-static int submit_ask(struct leat *m, const struct lt_leatd_question *q, union lt_leatd_answer *ret, struct leat_cb cb)
+static int submit_ask(struct leat *m, const char *verb, const struct lt_op_asked *asked, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = lt_op_create(m, q->verb, NULL, NULL, cb, &op);
+	int rc = lt_op_create(m, verb, NULL, NULL, cb, &op);
 
 	if (rc)
 		return rc;
-	op->question = q;
-	op->ret_answer = ret;
+	op->asked = asked;
 	return lt_op_submit(op, ask);
 }
 
 int lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q, union lt_leatd_answer *ret)
 {
+	static const struct lt_program ctl = { LEAT_CTL, LEAT_CTL_V1, .name = NULL };
+	const struct lt_proc p = { .encode = (xdrproc_t)lt_call_xdr_nothing, .decode = q->decode,
+				   .reply_max = q->reply_max, .changes = q->changes, .program = &ctl };
+	const struct lt_op_asked asked = { .proc = q->proc, .p = &p, .res = ret };
 	int rc;
 
 	if (!m)
@@ -69,7 +65,7 @@ int lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q, union lt_lea
 	if (!m->server->is_leatd)
 		return -EOPNOTSUPP;
 	memset(ret, 0, sizeof(*ret));
-	rc = (int)LT_WAIT_FOR_AS(m, q->verb, submit_ask(m, q, ret, w.cb));
+	rc = (int)LT_WAIT_FOR_AS(m, q->verb, submit_ask(m, q->verb, &asked, w.cb));
 	if (rc)
 		xdr_free(q->decode, (char *)ret); /* what was decoded before the error */
 	return rc;

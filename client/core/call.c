@@ -29,7 +29,6 @@
 #include "base/clock.h"
 #include "cache.h"
 #include "call.h"
-#include "ctl.h"
 #include "handle.h"
 #include "nfs3_names.h"
 #include "nfs_errno.h"
@@ -38,12 +37,12 @@
 #define JUKEBOX_MAX_MS 5000u
 
 /* XDR bytes of parts of results (RFC 1813 section 2.5), with every option present */
-#define STATUS_BYTES 4u
 #define FATTR_BYTES 84u
 #define POA_BYTES (4u + FATTR_BYTES)
 #define WCC_BYTES (4u + 24u + POA_BYTES)
 #define FH_BYTES (4u + NFS3_FHSIZE)
-#define CREATED_BYTES (STATUS_BYTES + 4u + FH_BYTES + POA_BYTES + WCC_BYTES)
+#define CREATED_BYTES (4u + FH_BYTES + POA_BYTES + WCC_BYTES)
+#define ACL_BYTES (4u + 2 * 8u + 12u * NFS_ACL_MAX_ENTRIES) /* each call requests one list */
 
 static int errno_of_nfs(uint32_t status)
 {
@@ -55,62 +54,49 @@ static bool is_jukebox(uint32_t status)
 	return status == NFS3ERR_JUKEBOX;
 }
 
-static const struct lt_statuses nfs_statuses = { .is_later = is_jukebox, .to_errno = errno_of_nfs, .name = nfs3_stat_name,
-						 .feeds = true };
+#define NFS_STATUSES .is_later = is_jukebox, .to_errno = errno_of_nfs, .name = nfs3_stat_name, .feeds = true
 
-#define ACL_BYTES (4u + 2 * 8u + 12u * NFS_ACL_MAX_ENTRIES) /* each call requests one list */
+static const struct lt_program nfs = { NFS_PROGRAM, NFS_V3, NFS_STATUSES };
+static const struct lt_program nfsacl = { NFSACL_PROGRAM, NFSACL_V3, NFS_STATUSES };
+static const struct lt_program space = { LEAT_SPACE, LEAT_SPACE_V1, NFS_STATUSES };
 
-#define CHANGES true
-#define READS false /* or what may as well be done twice: COMMIT */
-
-#define PROC(name, has_changes, max)                                                                         \
-	{                                                                                                    \
-		.encode = (xdrproc_t)xdr_##name##args,                                                       \
-		.decode = (xdrproc_t)xdr_##name##res,                                                        \
-		.res_bytes = sizeof(name##res),                                                              \
-		.reply_max = (max),                                                                          \
-		.changes = has_changes,                                                                      \
-		.statuses = &nfs_statuses,                                                                   \
-	}
+#define READS(name, max) LT_PROC(name, name, max, .changes = LT_READS, .program = &nfs)
+#define CHANGES(name, max) LT_PROC(name, name, max, .changes = LT_CHANGES, .program = &nfs)
 
 static const struct lt_proc procs[] = {
-	[NFSPROC3_NULL] = { .encode = (xdrproc_t)lt_call_xdr_nothing, .decode = (xdrproc_t)lt_call_xdr_nothing },
-	[NFSPROC3_GETATTR] = PROC(GETATTR3, READS, STATUS_BYTES + FATTR_BYTES),
-	[NFSPROC3_SETATTR] = PROC(SETATTR3, CHANGES, STATUS_BYTES + WCC_BYTES),
-	[NFSPROC3_LOOKUP] = PROC(LOOKUP3, READS, STATUS_BYTES + FH_BYTES + 2 * POA_BYTES),
-	[NFSPROC3_ACCESS] = PROC(ACCESS3, READS, STATUS_BYTES + POA_BYTES + 4),
-	[NFSPROC3_READLINK] = PROC(READLINK3, READS, STATUS_BYTES + POA_BYTES + 4),
-	[NFSPROC3_READ] = PROC(READ3, READS, STATUS_BYTES + POA_BYTES + 12),
-	[NFSPROC3_WRITE] = PROC(WRITE3, CHANGES, STATUS_BYTES + WCC_BYTES + 8 + NFS3_WRITEVERFSIZE),
-	[NFSPROC3_CREATE] = PROC(CREATE3, CHANGES, CREATED_BYTES),
-	[NFSPROC3_MKDIR] = PROC(MKDIR3, CHANGES, CREATED_BYTES),
-	[NFSPROC3_SYMLINK] = PROC(SYMLINK3, CHANGES, CREATED_BYTES),
-	[NFSPROC3_MKNOD] = PROC(MKNOD3, CHANGES, CREATED_BYTES),
-	[NFSPROC3_REMOVE] = PROC(REMOVE3, CHANGES, STATUS_BYTES + WCC_BYTES),
-	[NFSPROC3_RMDIR] = PROC(RMDIR3, CHANGES, STATUS_BYTES + WCC_BYTES),
-	[NFSPROC3_RENAME] = PROC(RENAME3, CHANGES, STATUS_BYTES + 2 * WCC_BYTES),
-	[NFSPROC3_LINK] = PROC(LINK3, CHANGES, STATUS_BYTES + POA_BYTES + WCC_BYTES),
-	[NFSPROC3_READDIR] = PROC(READDIR3, READS, STATUS_BYTES + POA_BYTES + NFS3_COOKIEVERFSIZE + 8),
-	[NFSPROC3_READDIRPLUS] =
-		PROC(READDIRPLUS3, READS, STATUS_BYTES + POA_BYTES + NFS3_COOKIEVERFSIZE + 8),
-	[NFSPROC3_FSSTAT] = PROC(FSSTAT3, READS, STATUS_BYTES + POA_BYTES + 52),
-	[NFSPROC3_FSINFO] = PROC(FSINFO3, READS, STATUS_BYTES + POA_BYTES + 48),
-	[NFSPROC3_PATHCONF] = PROC(PATHCONF3, READS, STATUS_BYTES + POA_BYTES + 24),
-	[NFSPROC3_COMMIT] = PROC(COMMIT3, READS, STATUS_BYTES + WCC_BYTES + NFS3_WRITEVERFSIZE),
+	[NFSPROC3_NULL] = { .encode = (xdrproc_t)lt_call_xdr_nothing, .decode = (xdrproc_t)lt_call_xdr_nothing,
+			    .program = &nfs },
+	[NFSPROC3_GETATTR] = READS(GETATTR3, FATTR_BYTES),
+	[NFSPROC3_SETATTR] = CHANGES(SETATTR3, WCC_BYTES),
+	[NFSPROC3_LOOKUP] = READS(LOOKUP3, FH_BYTES + 2 * POA_BYTES),
+	[NFSPROC3_ACCESS] = READS(ACCESS3, POA_BYTES + 4),
+	[NFSPROC3_READLINK] = READS(READLINK3, POA_BYTES + 4),
+	[NFSPROC3_READ] = LT_PROC(READ3, READ3, POA_BYTES + 12, .moves_data = true, .program = &nfs),
+	[NFSPROC3_WRITE] = LT_PROC(WRITE3, WRITE3, WCC_BYTES + 8 + NFS3_WRITEVERFSIZE, .changes = LT_CHANGES,
+				   .moves_data = true, .program = &nfs),
+	[NFSPROC3_CREATE] = CHANGES(CREATE3, CREATED_BYTES),
+	[NFSPROC3_MKDIR] = CHANGES(MKDIR3, CREATED_BYTES),
+	[NFSPROC3_SYMLINK] = CHANGES(SYMLINK3, CREATED_BYTES),
+	[NFSPROC3_MKNOD] = CHANGES(MKNOD3, CREATED_BYTES),
+	[NFSPROC3_REMOVE] = CHANGES(REMOVE3, WCC_BYTES),
+	[NFSPROC3_RMDIR] = CHANGES(RMDIR3, WCC_BYTES),
+	[NFSPROC3_RENAME] = CHANGES(RENAME3, 2 * WCC_BYTES),
+	[NFSPROC3_LINK] = CHANGES(LINK3, POA_BYTES + WCC_BYTES),
+	[NFSPROC3_READDIR] = READS(READDIR3, POA_BYTES + NFS3_COOKIEVERFSIZE + 8),
+	[NFSPROC3_READDIRPLUS] = READS(READDIRPLUS3, POA_BYTES + NFS3_COOKIEVERFSIZE + 8),
+	[NFSPROC3_FSSTAT] = READS(FSSTAT3, POA_BYTES + 52),
+	[NFSPROC3_COMMIT] = READS(COMMIT3, WCC_BYTES + NFS3_WRITEVERFSIZE),
 };
 
-static const struct lt_proc acl_procs[] = {
-	[NFSACLPROC3_GETACL] = PROC(GETACL3, READS, STATUS_BYTES + POA_BYTES + ACL_BYTES),
-	[NFSACLPROC3_SETACL] = PROC(SETACL3, CHANGES, STATUS_BYTES + POA_BYTES),
+const struct lt_proc lt_acl_procs[] = {
+	[NFSACLPROC3_GETACL] = LT_PROC(GETACL3, GETACL3, POA_BYTES + ACL_BYTES, .program = &nfsacl),
+	[NFSACLPROC3_SETACL] = LT_PROC(SETACL3, SETACL3, POA_BYTES, .changes = LT_CHANGES, .program = &nfsacl),
 };
 
-static const struct lt_proc space_procs[] = {
-	[SPACEPROC_ALLOCATE] = PROC(ALLOCATE3, CHANGES, STATUS_BYTES + WCC_BYTES),
-	[SPACEPROC_SEEK] = PROC(SEEK3, READS, STATUS_BYTES + POA_BYTES + 8),
+const struct lt_proc lt_space_procs[] = {
+	[SPACEPROC_ALLOCATE] = LT_PROC(ALLOCATE3, ALLOCATE3, WCC_BYTES, .changes = LT_CHANGES, .program = &space),
+	[SPACEPROC_SEEK] = LT_PROC(SEEK3, SEEK3, POA_BYTES + 8, .program = &space),
 };
-
-/* Procedures of a leatd's own state; lt_call_start_ctl() has their codecs. */
-static const struct lt_proc ctl_reads = { .changes = READS }, ctl_changes = { .changes = CHANGES };
 
 static void send_call(struct lt_call *c);
 static void send_there(struct lt_call *c);
@@ -147,20 +133,10 @@ static void prepare_results(struct lt_call *c)
 		((LOOKUP3res *)res)->LOOKUP3res_u.resok.object.data.data_val = c->fh_room;
 		break;
 	case NFSPROC3_CREATE:
-		((CREATE3res *)res)->CREATE3res_u.resok.obj.post_op_fh3_u.handle.data.data_val =
-			c->fh_room;
-		break;
 	case NFSPROC3_MKDIR:
-		((MKDIR3res *)res)->MKDIR3res_u.resok.obj.post_op_fh3_u.handle.data.data_val =
-			c->fh_room;
-		break;
 	case NFSPROC3_SYMLINK:
-		((SYMLINK3res *)res)->SYMLINK3res_u.resok.obj.post_op_fh3_u.handle.data.data_val =
-			c->fh_room;
-		break;
-	case NFSPROC3_MKNOD:
-		((MKNOD3res *)res)->MKNOD3res_u.resok.obj.post_op_fh3_u.handle.data.data_val =
-			c->fh_room;
+	case NFSPROC3_MKNOD: /* the results have the same layout: cache_feed.c checks it */
+		((CREATE3res *)res)->CREATE3res_u.resok.obj.post_op_fh3_u.handle.data.data_val = c->fh_room;
 		break;
 	default:
 		break;
@@ -227,7 +203,8 @@ static const atomic_uint *incarnation_of(const struct lt_call *c)
 	return &c->server->incarnation[c->conn];
 }
 
-bool_t lt_call_encode_laned(XDR *xdrs, struct lt_call *c)
+/* Sets the lane and encodes the arguments. */
+static bool_t encode_laned(XDR *xdrs, struct lt_call *c)
 {
 	const struct lt_lane *lane = &c->laned.lane;
 
@@ -236,14 +213,14 @@ bool_t lt_call_encode_laned(XDR *xdrs, struct lt_call *c)
 		*lane->slot = c->conn;
 		*lane->incarnation = atomic_load_explicit(incarnation_of(c), memory_order_relaxed);
 	}
-	return c->proc->args(xdrs, (void *)(uintptr_t)c->laned.args);
+	return c->proc->encode(xdrs, (void *)(uintptr_t)c->laned.args);
 }
 
 /* Was a call with this status refused because its lane has a newer connection than that by which it was sent? Then it is
  * sent again on its lane: on another one it might overtake an earlier copy of itself. */
 static bool lane_has_moved(const struct lt_call *c, uint32_t status)
 {
-	return c->laned.lane.instance && status == c->proc->statuses->old_lane &&
+	return c->laned.lane.instance && status == c->proc->program->old_lane &&
 	       *c->laned.lane.incarnation != atomic_load_explicit(incarnation_of(c), memory_order_relaxed);
 }
 
@@ -264,12 +241,12 @@ static bool may_connect_later(const struct lt_call *c, int err)
 struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 {
 	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
-	const struct lt_statuses *statuses = c->proc->statuses;
+	const struct lt_program *program = c->proc->program;
 	uint32_t status = 0;
 
 	if (unlikely(c->ask)) {
 		c->status = lt_call_told(c, *err);
-		*err = c->proc->statuses->to_errno(c->status);
+		*err = program->to_errno(c->status);
 		return c;
 	}
 	c->status = 0;
@@ -282,11 +259,11 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 		return c;
 	if (!*err)
 		memcpy(&status, rpc->res, sizeof(status));
-	if (statuses->is_later(status) && c->cancelled) {
+	if (program->is_later(status) && c->cancelled) {
 		*err = -ECANCELED;
 		status = 0;
 	}
-	if (statuses->is_later(status) && wait_for_jukebox(c))
+	if (program->is_later(status) && wait_for_jukebox(c))
 		return NULL;
 	if (unlikely(status) && lane_has_moved(c, status) && !c->cancelled) {
 		send_there(c);
@@ -295,10 +272,10 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 	if (unlikely(status) && !c->cancelled && lt_call_ask_holder(c, status))
 		return NULL;
 	c->status = status;
-	if (statuses->feeds)
+	if (program->feeds)
 		lt_cache_reply(c, *err);
 	if (status)
-		*err = statuses->to_errno(status);
+		*err = program->to_errno(status);
 	return c;
 }
 
@@ -359,20 +336,11 @@ static void cancel_there(struct rpcrdma_msg *msg)
 
 /* ---- sending ---- */
 
-static bool moves_data(const struct lt_call *c)
-{
-	if (c->rpc.prog == LEAT_BLOCK)
-		return c->rpc.proc == BLOCKPROC_READ || c->rpc.proc == BLOCKPROC_WRITE;
-	if (c->rpc.prog == LEAT_STRIPES)
-		return c->rpc.proc == STRIPEPROC_READ || c->rpc.proc == STRIPEPROC_WRITE;
-	return c->rpc.prog == NFS_PROGRAM && (c->rpc.proc == NFSPROC3_READ || c->rpc.proc == NFSPROC3_WRITE);
-}
-
 /* Picks the next connection of the server. Only data is worth the way to another thread. */
 static void pick_connection(struct lt_call *c)
 {
 	struct lt_server *s = c->server;
-	bool data = moves_data(c);
+	bool data = c->proc->moves_data;
 
 	do {
 		c->conn = s->clnt_next;
@@ -424,8 +392,7 @@ void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room)
 	c->fh_room = fh_room;
 }
 
-void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p,
-		  uint32_t patience_ms)
+void lt_call_prog(struct lt_call *c, uint32_t proc, const struct lt_proc *p, uint32_t patience_ms)
 {
 	if (!patience_ms && c->m->url.soft)
 		patience_ms = c->m->timeo_ms;
@@ -434,11 +401,11 @@ void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc
 	c->is_patient = c->server != c->m->server;
 	c->give_up_ns = patience_ms ? lt_handle_now(c->m) + patience_ms * NS_PER_MS : 0;
 	c->rpc.deadline_ms = patience_ms;
-	c->rpc.prog = prog;
-	c->rpc.vers = vers;
+	c->rpc.prog = p->program->prog;
+	c->rpc.vers = p->program->vers;
 	c->rpc.proc = proc;
 	c->proc = p;
-	c->rpc.encode = p->encode;
+	c->rpc.encode = p->has_lane ? (xdrproc_t)encode_laned : p->encode;
 	c->rpc.decode = p->decode;
 	c->rpc.reply_max += p->reply_max;
 	send_call(c);
@@ -457,42 +424,18 @@ void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res
 	};
 	c->server = c->m->server;
 	c->done = done;
-	lt_call_prog(c, NFS_PROGRAM, NFS_V3, proc, &procs[proc], 0);
+	lt_call_prog(c, proc, &procs[proc], 0);
 }
 
-void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
-		       lt_call_done done)
+void lt_call_start_of(struct lt_call *c, const struct lt_proc *table, uint32_t proc, const void *args, void *res,
+		      lt_call_done done)
 {
 	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
+	c->laned = (struct lt_call_laned){ 0 };
+	c->server = c->m->server;
+	c->sent_ns = lt_handle_now(c->m);
 	c->done = done;
-	lt_call_prog(c, NFSACL_PROGRAM, NFSACL_V3, proc, &acl_procs[proc], 0);
-}
-
-void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, void *res,
-			 lt_call_done done)
-{
-	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
-	c->done = done;
-	lt_call_prog(c, LEAT_SPACE, LEAT_SPACE_V1, proc, &space_procs[proc], 0);
-}
-
-void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t decode, void *res,
-		       uint32_t reply_max, lt_call_done done)
-{
-	c->status = 0;
-	c->proc = changes ? &ctl_changes : &ctl_reads;
-	c->rpc = (struct rpcrdma_call){
-		.prog = LEAT_CTL,
-		.vers = LEAT_CTL_V1,
-		.proc = proc,
-		.encode = (xdrproc_t)lt_call_xdr_nothing,
-		.decode = decode,
-		.res = res,
-		.reply_max = reply_max,
-		.deadline_ms = c->m->url.soft ? c->m->timeo_ms : 0,
-	};
-	c->done = done;
-	send_call(c);
+	lt_call_prog(c, proc, &table[proc], 0);
 }
 
 void lt_call_cancel(struct lt_call *c)
@@ -531,9 +474,9 @@ const char *lt_call_name(const struct lt_call *c)
 
 const char *lt_call_cause(const struct lt_call *c)
 {
-	if (c->status == NFS3ERR_NOTSUPP && c->m->volume && c->proc->statuses == &nfs_statuses)
+	if (c->status == NFS3ERR_NOTSUPP && c->m->volume && c->proc->program->feeds)
 		return "NFS3ERR_NOTSUPP: not yet possible for files of a striped volume";
 	if (c->status)
-		return c->has_why ? c->why : c->proc->statuses->name(c->status);
+		return c->has_why ? c->why : c->proc->program->name(c->status);
 	return c->rpc.why ? c->rpc.why : "";
 }

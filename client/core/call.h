@@ -22,25 +22,50 @@
 
 struct leat;
 
-/* The statuses with which results begin, of one program. */
-struct lt_statuses {
+/* A program, and the statuses with which its results begin. */
+struct lt_program {
+	uint32_t prog, vers;
 	bool (*is_later)(uint32_t status); /* the server did nothing: the call is made again */
 	uint32_t old_lane;                 /* the lane of the call has a newer connection; 0: calls have no lanes */
 	int (*to_errno)(uint32_t status);
-	const char *(*name)(uint32_t status);
+	const char *(*name)(uint32_t status); /* NULL: results do not begin with a status */
 	bool feeds;                        /* results have attributes and names for the cache */
 };
 
 /* A procedure: all that call.c knows of it. */
 struct lt_proc {
 	xdrproc_t encode, decode;
-	xdrproc_t args;     /* with lanes: of the arguments, which @encode wraps; else NULL */
 	size_t res_bytes;   /* of results that begin with a status; 0: they do not */
 	uint32_t reply_max; /* results without payload and without @reply_extra */
 	bool changes;       /* it matters whether the server has executed the call */
+	bool moves_data;    /* READ or WRITE */
+	bool has_lane;      /* struct lt_call_laned */
 	bool allocates;     /* the codec allocates parts of the results: lt_call_free() */
-	const struct lt_statuses *statuses;
+	const struct lt_program *program;
 };
+
+#define LT_STATUS_BYTES 4u /* of XDR */
+
+/* A struct lt_proc whose results begin with a status
+ * @in, @out: the types of arguments and results, without "args" and "res"
+ * @max: bytes of the longest results behind the status
+ * The last arguments set .program and what else is not zero.
+ */
+#define LT_PROC(in, out, max, ...)                                                                           \
+	{                                                                                                    \
+		.encode = (xdrproc_t)xdr_##in##args,                                                         \
+		.decode = (xdrproc_t)xdr_##out##res,                                                         \
+		.res_bytes = sizeof(out##res),                                                               \
+		.reply_max = LT_STATUS_BYTES + (max),                                                        \
+		__VA_ARGS__                                                                                  \
+	}
+
+/* lt_proc.changes */
+#define LT_CHANGES true
+#define LT_READS false /* or what may as well be executed twice: COMMIT, FLUSH, REPORT */
+
+/* The tables of lt_call_start_of(). The results of VOLUME are to be freed: lt_call_free(). */
+extern const struct lt_proc lt_acl_procs[], lt_space_procs[], lt_volume_procs[];
 
 /* A file handle that owns its bytes. */
 struct lt_fh {
@@ -108,7 +133,7 @@ struct lt_call {
 	uint32_t status;   /* of the last reply: nfsstat3, block_status, ...; 0 if the RPC itself failed */
 	uint32_t delay_ms; /* before the next attempt after JUKEBOX */
 	uint64_t give_up_ns;
-	uint64_t stamp, sent_ns; /* of the last attempt; see cache.h */
+	uint64_t stamp, sent_ns; /* of the last attempt; see cache.h. Lifetimes of VOLUME count from sent_ns */
 	uint32_t listed;         /* entries of READDIRPLUS that went into the cache, over all calls */
 	int err;
 	struct rpcrdma_clnt *clnt;       /* of the last attempt */
@@ -150,20 +175,9 @@ void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res
 		   uint32_t reply_extra, const struct iovec *sink, int sinkcnt,
 		   lt_call_done done);
 
-/** lt_call_start_acl - starts a call of NFSACL; otherwise as lt_call_start() */
-void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
-		       lt_call_done done);
-
-/** lt_call_start_space - starts a call of SPACE, to a leatd; otherwise as lt_call_start() */
-void lt_call_start_space(struct lt_call *c, uint32_t proc, const void *args, void *res,
-			 lt_call_done done);
-
-/** lt_call_start_ctl - starts a call of CTL without arguments, to a leatd: no status in its results, no retry
- * @changes: as lt_call_changes()
- * @reply_max: bytes of the longest results
- */
-void lt_call_start_ctl(struct lt_call *c, uint32_t proc, bool changes, xdrproc_t decode, void *res,
-		       uint32_t reply_max, lt_call_done done);
+/** lt_call_start_of - starts the call table[proc] to the mount's server; otherwise as lt_call_start() */
+void lt_call_start_of(struct lt_call *c, const struct lt_proc *table, uint32_t proc, const void *args, void *res,
+		      lt_call_done done);
 
 /** lt_call_start_block - starts a call of BLOCK, to a leatd; otherwise as lt_call_start()
  * @lane: in @args, or NULL. It is set whenever the arguments are encoded, which may be on another thread until done
@@ -184,12 +198,6 @@ void lt_call_start_block(struct lt_call *c, uint32_t proc, const void *args, blo
 void lt_call_start_stripes(struct lt_call *c, struct lt_server *server, uint32_t proc, const void *args, stripe_lane *lane,
 			   void *res, const struct iovec *sink, int sinkcnt, uint32_t patience_ms, lt_call_done done);
 
-/** lt_call_start_volume - starts a call of VOLUME to the mount's server, the manager; otherwise as lt_call_start()
- *
- * The codec allocates lists of the results: lt_call_free() frees them.
- */
-void lt_call_start_volume(struct lt_call *c, uint32_t proc, const void *args, void *res, lt_call_done done);
-
 /** lt_call_retire_lane - closes the connection of a call that timed out after it was sent, unless that has been replaced
  *
  * Other calls in flight there are sent again over the next one. The server lets those end first that had begun.
@@ -198,9 +206,6 @@ void lt_call_retire_lane(const struct lt_call *c);
 
 /** lt_call_free - frees what the results of the last call refer to, also after a failure. For BLOCK and VOLUME. */
 void lt_call_free(struct lt_call *c);
-
-/** lt_call_encode_laned - the lt_proc.encode of procedures with lanes: sets the lane and encodes the arguments */
-bool_t lt_call_encode_laned(XDR *xdrs, struct lt_call *c);
 
 /** lt_call_ask_holder - the attachment of a call with this status has ended: asks the server for the holder of the volume,
  * for the text of leat_error()
@@ -215,11 +220,11 @@ bool lt_call_ask_holder(struct lt_call *c, uint32_t status);
 uint32_t lt_call_told(struct lt_call *c, int err);
 
 /** lt_call_prog - starts the call whose arguments and results c->rpc has, to c->server; for the files of each program
- * @p: static
+ * @proc: its number
+ * @p: valid until done
  * @patience_ms: limit of all attempts; 0: none but that of retry=soft
  */
-void lt_call_prog(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc, const struct lt_proc *p,
-		  uint32_t patience_ms);
+void lt_call_prog(struct lt_call *c, uint32_t proc, const struct lt_proc *p, uint32_t patience_ms);
 
 /** lt_call_changes - does it matter whether the server has executed the call?
  * False, too, of what may as well be executed twice.

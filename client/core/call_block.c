@@ -20,7 +20,6 @@
 #define SEGS_MAX 64u /* of a chunk: every leatd accepts that */
 
 /* XDR bytes of parts of results, at their longest */
-#define STATUS_BYTES 4u
 #define NAME_BYTES (4u + BLOCK_NAME_MAX + 1u)
 #define TEXT_BYTES (4u + BLOCK_TEXT_MAX + 1u)
 #define INFO_BYTES (NAME_BYTES + 8u + 4u * 4u)
@@ -52,31 +51,22 @@ static bool is_later(uint32_t status)
 	return status == BLOCK_ERR_LATER;
 }
 
-static const struct lt_statuses block_statuses = { .is_later = is_later, .old_lane = BLOCK_ERR_OLD_LANE,
-						   .to_errno = block_errno, .name = explain_status };
+static const struct lt_program block = { LEAT_BLOCK, LEAT_BLOCK_V1, .is_later = is_later, .old_lane = BLOCK_ERR_OLD_LANE,
+					 .to_errno = block_errno, .name = explain_status };
 
-#define CHANGES true
-#define READS false /* or what may as well be done twice: FLUSH */
-
-#define PROC(in, out, has_changes, max)                                                                        \
-	{                                                                                                    \
-		.encode = (xdrproc_t)lt_call_encode_laned,                                                   \
-		.args = (xdrproc_t)xdr_BLOCK##in##args,                                                    \
-		.decode = (xdrproc_t)xdr_BLOCK##out##res,                                                    \
-		.res_bytes = sizeof(BLOCK##out##res),                                                        \
-		.reply_max = STATUS_BYTES + (max),                                                           \
-		.changes = has_changes,                                                                          \
-		.allocates = true,                                                                               \
-		.statuses = &block_statuses,                                                                 \
-	}
+#define PROC(in, out, kind, max)                                                                             \
+	LT_PROC(BLOCK##in, BLOCK##out, max, .changes = LT_##kind, .has_lane = true, .allocates = true, .program = &block)
+#define DATA(in, out, kind, max)                                                                             \
+	LT_PROC(BLOCK##in, BLOCK##out, max, .changes = LT_##kind, .moves_data = true, .has_lane = true, .allocates = true, \
+		.program = &block)
 
 static const struct lt_proc procs[] = {
 	[BLOCKPROC_LIST] = PROC(LIST, LIST, READS, 4u + BLOCK_LIST_MAX * INFO_BYTES + 4u),
 	[BLOCKPROC_INFO] = PROC(INFO, INFO, READS, INFO_BYTES + 4u + BLOCK_LIST_MAX * HOLDER_BYTES + 4u),
 	[BLOCKPROC_ATTACH] = PROC(ATTACH, ATTACH, CHANGES, MAX(BLOCK_HANDLE_BYTES + INFO_BYTES + 8u, HOLDER_BYTES)),
 	[BLOCKPROC_DETACH] = PROC(AT, DETACH, CHANGES, 0),
-	[BLOCKPROC_READ] = PROC(READ, READ, READS, 4u),
-	[BLOCKPROC_WRITE] = PROC(WRITE, CHANGE, CHANGES, 8u),
+	[BLOCKPROC_READ] = DATA(READ, READ, READS, 4u),
+	[BLOCKPROC_WRITE] = DATA(WRITE, CHANGE, CHANGES, 8u),
 	[BLOCKPROC_DISCARD] = PROC(RANGE, CHANGE, CHANGES, 8u),
 	[BLOCKPROC_FLUSH] = PROC(AT, CHANGE, READS, 8u),
 	[BLOCKPROC_ZERO] = PROC(ZERO, CHANGE, CHANGES, 8u),
@@ -89,7 +79,7 @@ void lt_call_start_block(struct lt_call *c, uint32_t proc, const void *args, blo
 	c->laned = (struct lt_call_laned){ args, lane ? LT_LANE(lane) : LT_NO_LANE };
 	c->rpc = (struct rpcrdma_call){ .args = c, .res = res, .sink = sink, .sinkcnt = sinkcnt, .segs_max = SEGS_MAX };
 	c->done = done;
-	lt_call_prog(c, LEAT_BLOCK, LEAT_BLOCK_V1, proc, &procs[proc], 0);
+	lt_call_prog(c, proc, &procs[proc], 0);
 }
 
 /* ---- the present holder ---- */

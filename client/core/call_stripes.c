@@ -17,7 +17,6 @@
 #include "volume_status.h"
 
 #define SEGS_MAX 64u /* of a chunk: every leatd accepts that */
-#define STATUS_BYTES 4u
 
 /* The name of a status; with an explanation if the errno alone misleads */
 static const char *explain_status(uint32_t status)
@@ -42,27 +41,14 @@ static bool is_later(uint32_t status)
 	return status == STRIPE_ERR_LATER || status == STRIPE_ERR_NOTREADY;
 }
 
-static const struct lt_statuses stripe_statuses = { .is_later = is_later, .old_lane = STRIPE_ERR_OLDLANE,
-						    .to_errno = stripe_errno, .name = explain_status };
+static const struct lt_program stripes = { LEAT_STRIPES, LEAT_STRIPES_V1, .is_later = is_later,
+					   .old_lane = STRIPE_ERR_OLDLANE, .to_errno = stripe_errno, .name = explain_status };
 
-#define CHANGES true
-#define READS false /* or what may as well be done twice: COMMIT */
-
-#define PROC(in, out, has_changes, max)                                                                        \
-	{                                                                                                    \
-		.encode = (xdrproc_t)lt_call_encode_laned,                                                   \
-		.args = (xdrproc_t)xdr_STRIPE##in##args,                                                     \
-		.decode = (xdrproc_t)xdr_STRIPE##out##res,                                                   \
-		.res_bytes = sizeof(STRIPE##out##res),                                                       \
-		.reply_max = STATUS_BYTES + (max),                                                           \
-		.changes = has_changes,                                                                      \
-		.statuses = &stripe_statuses,                                                                \
-	}
-
-static const struct lt_proc stripe_procs[] = {
-	[STRIPEPROC_READ] = PROC(READ, READ, READS, 8u),
-	[STRIPEPROC_WRITE] = PROC(WRITE, CHANGE, CHANGES, 8u),
-	[STRIPEPROC_COMMIT] = PROC(COMMIT, CHANGE, READS, 8u),
+static const struct lt_proc procs[] = {
+	[STRIPEPROC_READ] = LT_PROC(STRIPEREAD, STRIPEREAD, 8u, .moves_data = true, .has_lane = true, .program = &stripes),
+	[STRIPEPROC_WRITE] = LT_PROC(STRIPEWRITE, STRIPECHANGE, 8u, .changes = LT_CHANGES, .moves_data = true,
+				     .has_lane = true, .program = &stripes),
+	[STRIPEPROC_COMMIT] = LT_PROC(STRIPECOMMIT, STRIPECHANGE, 8u, .has_lane = true, .program = &stripes),
 };
 
 void lt_call_start_stripes(struct lt_call *c, struct lt_server *server, uint32_t proc, const void *args, stripe_lane *lane,
@@ -72,7 +58,7 @@ void lt_call_start_stripes(struct lt_call *c, struct lt_server *server, uint32_t
 	c->laned = (struct lt_call_laned){ args, LT_LANE(lane) };
 	c->rpc = (struct rpcrdma_call){ .args = c, .res = res, .sink = sink, .sinkcnt = sinkcnt, .segs_max = SEGS_MAX };
 	c->done = done;
-	lt_call_prog(c, LEAT_STRIPES, LEAT_STRIPES_V1, proc, &stripe_procs[proc], patience_ms);
+	lt_call_prog(c, proc, &procs[proc], patience_ms);
 }
 
 /* ---- the manager ---- */
@@ -82,38 +68,19 @@ static bool is_volume_later(uint32_t status)
 	return status == VOLUME_ERR_LATER;
 }
 
-static const struct lt_statuses volume_statuses = { .is_later = is_volume_later, .to_errno = volume_errno,
-						    .name = volume_status_name };
+static const struct lt_program volume = { LEAT_VOLUME, LEAT_VOLUME_V1, .is_later = is_volume_later,
+					  .to_errno = volume_errno, .name = volume_status_name };
 
-#undef PROC
-#define PROC(name, max, kind)                                                                                        \
-	{                                                                                                    \
-		.encode = (xdrproc_t)xdr_VOL##name##args,                                                    \
-		.decode = (xdrproc_t)xdr_VOL##name##res,                                                     \
-		.res_bytes = sizeof(VOL##name##res),                                                         \
-		.reply_max = STATUS_BYTES + (max),                                                           \
-		.changes = kind,                                                                            \
-		.allocates = true,                                                                           \
-		.statuses = &volume_statuses,                                                                \
-	}
+#define PROC(name, kind, max) \
+	LT_PROC(VOL##name, VOL##name, max, .changes = LT_##kind, .allocates = true, .program = &volume)
 
-static const struct lt_proc volume_procs[] = {
-	[VOLUMEPROC_MAP] = PROC(MAP, 28u + VOLUME_SERVERS_MAX * (12u + VOLUME_URL_MAX), READS),
-	[VOLUMEPROC_LAYOUT] = PROC(LAYOUT, 48u + STRIPE_OBJECT_BYTES + VOLUME_SERVERS_MAX * (4u + STRIPE_HANDLE_BYTES), READS),
-	[VOLUMEPROC_REPORT] = PROC(REPORT, 12u, READS), /* may be executed twice */
-	[VOLUMEPROC_RESERVE] = PROC(RESERVE, 8u, CHANGES),
-	[VOLUMEPROC_SET] = PROC(SET, 8u, READS),
-	[VOLUMEPROC_CREATE] = PROC(CREATE, 8u, CHANGES),
-	[VOLUMEPROC_SERVERS] = PROC(SERVERS, 4u + VOLUME_SERVERS_MAX * 16u, READS),
-	[VOLUMEPROC_CHECK] = PROC(CHECK, 32u + VOLUME_CHECK_MAX * (STRIPE_OBJECT_BYTES + 4u), READS),
+const struct lt_proc lt_volume_procs[] = {
+	[VOLUMEPROC_MAP] = PROC(MAP, READS, 28u + VOLUME_SERVERS_MAX * (12u + VOLUME_URL_MAX)),
+	[VOLUMEPROC_LAYOUT] = PROC(LAYOUT, READS, 48u + STRIPE_OBJECT_BYTES + VOLUME_SERVERS_MAX * (4u + STRIPE_HANDLE_BYTES)),
+	[VOLUMEPROC_REPORT] = PROC(REPORT, READS, 12u),
+	[VOLUMEPROC_RESERVE] = PROC(RESERVE, CHANGES, 8u),
+	[VOLUMEPROC_SET] = PROC(SET, READS, 8u),
+	[VOLUMEPROC_CREATE] = PROC(CREATE, CHANGES, 8u),
+	[VOLUMEPROC_SERVERS] = PROC(SERVERS, READS, 4u + VOLUME_SERVERS_MAX * 16u),
+	[VOLUMEPROC_CHECK] = PROC(CHECK, READS, 32u + VOLUME_CHECK_MAX * (STRIPE_OBJECT_BYTES + 4u)),
 };
-
-void lt_call_start_volume(struct lt_call *c, uint32_t proc, const void *args, void *res, lt_call_done done)
-{
-	c->server = c->m->server;
-	c->sent_ns = lt_handle_now(c->m); /* from then on a lifetime counts */
-	c->laned = (struct lt_call_laned){ 0 };
-	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
-	c->done = done;
-	lt_call_prog(c, LEAT_VOLUME, LEAT_VOLUME_V1, proc, &volume_procs[proc], 0);
-}

@@ -114,8 +114,11 @@ int lt_op_submit(struct lt_op *op, lt_op_step first)
 
 static void go_on(struct lt_op *op, int err)
 {
+	/* a program without statuses: the operation says more than the procedure */
+	const char *what = op->call.proc->program->name ? lt_call_name(&op->call) : NULL;
+
 	if (err)
-		lt_task_explain(&op->task, err, lt_call_name(&op->call), "%s", lt_call_cause(&op->call));
+		lt_task_explain(&op->task, err, what, "%s", lt_call_cause(&op->call));
 	op->next(op, err);
 }
 
@@ -155,37 +158,13 @@ void lt_op_call_prog(struct lt_op *op, lt_op_step next)
 	op->call.laned = (struct lt_call_laned){ 0 };
 	op->call.rpc = (struct rpcrdma_call){ .args = a->args, .res = a->res };
 	op->call.done = call_done;
-	lt_call_prog(&op->call, a->prog, a->vers, a->proc, a->p, a->patience_ms);
+	lt_call_prog(&op->call, a->proc, a->p, a->patience_ms);
 }
 
-void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next)
+void lt_op_call_of(struct lt_op *op, const struct lt_proc *table, uint32_t proc, lt_op_step next)
 {
 	if (may_call(op, next))
-		lt_call_start_acl(&op->call, proc, &op->args, &op->res, call_done);
-}
-
-/* Its results have no status that asks for a retry. */
-static void ctl_done(struct rpcrdma_call *rpc, int err)
-{
-	struct lt_call *c = lt_call_ended(rpc, &err);
-	struct lt_op *op = container_of(c, struct lt_op, call);
-
-	if (err)
-		lt_task_explain(&op->task, err, NULL, "%s", lt_call_cause(c));
-	op->next(op, err);
-}
-
-void lt_op_call_ctl(struct lt_op *op, uint32_t proc, bool changes, xdrproc_t decode, void *res, uint32_t reply_max,
-		    lt_op_step next)
-{
-	if (may_call(op, next))
-		lt_call_start_ctl(&op->call, proc, changes, decode, res, reply_max, ctl_done);
-}
-
-void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next)
-{
-	if (may_call(op, next))
-		lt_call_start_space(&op->call, proc, &op->args, &op->res, call_done);
+		lt_call_start_of(&op->call, table, proc, &op->args, &op->res, call_done);
 }
 
 void lt_op_call_block(struct lt_op *op, uint32_t proc, block_lane *lane, lt_op_step next)
@@ -198,8 +177,7 @@ void lt_op_call_block(struct lt_op *op, uint32_t proc, block_lane *lane, lt_op_s
 void lt_op_call_volume(struct lt_op *op, uint32_t proc, lt_op_step next)
 {
 	memset(&op->res, 0, sizeof(op->res)); /* as above */
-	if (may_call(op, next))
-		lt_call_start_volume(&op->call, proc, &op->args, &op->res, call_done);
+	lt_op_call_of(op, lt_volume_procs, proc, next);
 }
 
 void lt_op_free_results(struct lt_op *op)

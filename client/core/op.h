@@ -28,8 +28,6 @@ struct leat_block;
 struct lt_removed;
 struct lt_stripe_sync;
 struct lt_striped;
-struct lt_leatd_question;
-union lt_leatd_answer;
 
 typedef void (*lt_op_step)(struct lt_op *op, int err);
 
@@ -151,8 +149,8 @@ struct lt_op_layout {
 
 /* A call of a program that this folder does not know. */
 struct lt_op_asked {
-	uint32_t prog, vers, proc;
-	const struct lt_proc *p;  /* static */
+	uint32_t proc;            /* its number */
+	const struct lt_proc *p;
 	const void *args;
 	void *res;
 	struct lt_server *server; /* NULL: that of the mount */
@@ -189,8 +187,6 @@ struct lt_op {
 	const struct lt_op_asked *asked; /* see lt_op_call_prog() */
 	void *ret_any;                 /* results of volume_admin/ */
 	size_t cap;
-	const struct lt_leatd_question *question; /* see leatd.h */
-	union lt_leatd_answer *ret_answer;
 	struct lt_acl_room *acl;       /* lists of NFSACL */
 	struct leat_acl_entry *acl_entries;
 	size_t acl_count;
@@ -249,15 +245,8 @@ void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next);
 /** lt_op_call_prog - as lt_op_call(), for op->asked */
 void lt_op_call_prog(struct lt_op *op, lt_op_step next);
 
-/** lt_op_call_acl - as lt_op_call(), for NFSACL; lists in results go to op->acl */
-void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next);
-
-/** lt_op_call_ctl - as lt_op_call(), for lt_call_start_ctl() */
-void lt_op_call_ctl(struct lt_op *op, uint32_t proc, bool changes, xdrproc_t decode, void *res, uint32_t reply_max,
-		    lt_op_step next);
-
-/** lt_op_call_space - as lt_op_call(), for SPACE of a leatd */
-void lt_op_call_space(struct lt_op *op, uint32_t proc, lt_op_step next);
+/** lt_op_call_of - as lt_op_call(), for table[proc]: lt_acl_procs, where lists in results go to op->acl; lt_space_procs */
+void lt_op_call_of(struct lt_op *op, const struct lt_proc *table, uint32_t proc, lt_op_step next);
 
 /** lt_op_call_block - as lt_op_call(), for BLOCK of a leatd; @lane as for lt_call_start_block()
  * The next step calls lt_op_free_results() when it has used the results.

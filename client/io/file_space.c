@@ -51,7 +51,7 @@ static void allocate_part(struct lt_op *op)
 	if (a->change != SPACE_PUNCH)
 		a->length = MIN(a->length, (uint64_t)SPACE_BYTES_MAX);
 	lt_readahead_drop(op->task.file);
-	lt_op_call_space(op, SPACEPROC_ALLOCATE, allocated);
+	lt_op_call_of(op, lt_space_procs, SPACEPROC_ALLOCATE, allocated);
 }
 
 static void allocated(struct lt_op *op, int err)
@@ -151,7 +151,7 @@ static void seek_start(struct lt_op *op, int err)
 	(void)err; /* a first step */
 	lt_file_hold(op->task.file);
 	op->args.seek.object = lt_fh_wire(&op->task.file->fh);
-	lt_op_call_space(op, SPACEPROC_SEEK, found);
+	lt_op_call_of(op, lt_space_procs, SPACEPROC_SEEK, found);
 }
 
 static int submit_seek(struct leat_file *f, bool hole, uint64_t off, struct leat_cb cb)

@@ -69,7 +69,7 @@ static void send_layout(struct lt_subreq *p)
 	struct lt_bulk *io = p->bulk;
 
 	p->args.volume_layout = lt_striped_ask(striped_of(io), use_of(io));
-	lt_call_start_volume(&p->call, VOLUMEPROC_LAYOUT, &p->args, &p->res, lt_bulk_done);
+	lt_call_start_of(&p->call, lt_volume_procs, VOLUMEPROC_LAYOUT, &p->args, &p->res, lt_bulk_done);
 }
 
 static void send_map(struct lt_subreq *p)
@@ -77,7 +77,7 @@ static void send_map(struct lt_subreq *p)
 	struct lt_striped *s = striped_of(p->bulk);
 
 	p->args.volume_map.fh = (volume_fh){ s->fh.len, s->fh.data };
-	lt_call_start_volume(&p->call, VOLUMEPROC_MAP, &p->args, &p->res, lt_bulk_done);
+	lt_call_start_of(&p->call, lt_volume_procs, VOLUMEPROC_MAP, &p->args, &p->res, lt_bulk_done);
 }
 
 static void send_getattr(struct lt_subreq *p)
@@ -95,7 +95,7 @@ static void send_report(struct lt_subreq *p)
 	p->mark = s->wrote;
 	p->epoch = s->writes.epoch;
 	p->args.volume_report = lt_striped_report(s, false);
-	lt_call_start_volume(&p->call, VOLUMEPROC_REPORT, &p->args, &p->res, lt_bulk_done);
+	lt_call_start_of(&p->call, lt_volume_procs, VOLUMEPROC_REPORT, &p->args, &p->res, lt_bulk_done);
 }
 
 /* A read ends at the size of the file. */

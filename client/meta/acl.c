@@ -95,7 +95,7 @@ static void get_walked(struct lt_op *op, int err)
 	}
 	op->args.getacl.object = lt_fh_wire(&op->walk.fh);
 	op->args.getacl.mask = NFS_ACL | NFS_ACLCNT;
-	lt_op_call_acl(op, NFSACLPROC3_GETACL, get_done);
+	lt_op_call_of(op, lt_acl_procs, NFSACLPROC3_GETACL, get_done);
 }
 
 /* ---- set ---- */
@@ -115,7 +115,7 @@ static void set_call(struct lt_op *op, uint32_t mask, uint32_t ndflt)
 	a->acl.acl.acl_val = op->acl->access;
 	a->acl.dfaclcnt = a->acl.dfacl.dfacl_len = ndflt;
 	a->acl.dfacl.dfacl_val = op->acl->dflt;
-	lt_op_call_acl(op, NFSACLPROC3_SETACL, set_done);
+	lt_op_call_of(op, lt_acl_procs, NFSACLPROC3_SETACL, set_done);
 }
 
 static void set_got_default(struct lt_op *op, int err)
@@ -137,7 +137,7 @@ static void set_typed(struct lt_op *op, int err)
 	} else {
 		op->args.getacl.object = lt_fh_wire(&op->walk.fh);
 		op->args.getacl.mask = NFS_DFACL | NFS_DFACLCNT;
-		lt_op_call_acl(op, NFSACLPROC3_GETACL, set_got_default);
+		lt_op_call_of(op, lt_acl_procs, NFSACLPROC3_GETACL, set_got_default);
 	}
 }
 

@@ -32,7 +32,6 @@
 #define VERB "command to a stripe server"
 #define IMPOSSIBLE "the reply is of another server, or impossible"
 #define COMMAND_S 60u /* a command is valid for as long */
-#define STATUS_BYTES 4u
 #define STAT_BYTES (4 * 8u + 2 * 4u)
 #define ENTRY_BYTES (STRIPE_OBJECT_BYTES + 4u + STAT_BYTES)
 #define TERMS_MAX 16u /* newer terms that a server may tell for one call */
@@ -104,16 +103,10 @@ static const char *explain_status(uint32_t status)
 	}
 }
 
-static const struct lt_statuses statuses = { .is_later = is_later, .to_errno = errno_of, .name = explain_status };
+static const struct lt_program stripes = { LEAT_STRIPES, LEAT_STRIPES_V1, .is_later = is_later, .to_errno = errno_of,
+					   .name = explain_status };
 
-#define PROC(in, out, max)                                                                                      \
-	{                                                                                                       \
-		.encode = (xdrproc_t)xdr_STRIPE##in##args,                                                      \
-		.decode = (xdrproc_t)xdr_STRIPE##out##res,                                                      \
-		.res_bytes = sizeof(STRIPE##out##res),                                                          \
-		.reply_max = STATUS_BYTES + (max),                                                              \
-		.statuses = &statuses,                                                                          \
-	}
+#define PROC(in, out, max) LT_PROC(STRIPE##in, STRIPE##out, max, .program = &stripes)
 
 static const struct lt_proc procs[] = {
 	[STRIPEPROC_INFO] = PROC(INFO, INFO, 4u + 6 * 8u),
@@ -198,8 +191,7 @@ static int command(struct leat *m, const struct leat_volume_key *key, uint32_t s
 	if (err)
 		return err;
 	memset(&c->res, 0, sizeof(c->res));
-	c->asked = (struct lt_op_asked){ .prog = LEAT_STRIPES, .vers = LEAT_STRIPES_V1, .proc = o->proc, .p = &procs[o->proc],
-					 .args = &c->args, .res = &c->res };
+	c->asked = (struct lt_op_asked){ .proc = o->proc, .p = &procs[o->proc], .args = &c->args, .res = &c->res };
 	return (int)LT_WAIT_FOR_AS(m, VERB, submit_ask(m, c, w.cb));
 }
 
@@ -320,9 +312,8 @@ int leat_volume_aio_ask(struct leat *m, uint32_t server, struct leat_volume_info
 	a->server = server;
 	a->began = now_ms();
 	a->ret = ret;
-	a->c.asked = (struct lt_op_asked){ .prog = LEAT_STRIPES, .vers = LEAT_STRIPES_V1, .proc = STRIPEPROC_INFO,
-					   .p = &procs[STRIPEPROC_INFO], .args = &a->c.args, .res = &a->c.res,
-					   .patience_ms = m->url.stripe_timeo_ms };
+	a->c.asked = (struct lt_op_asked){ .proc = STRIPEPROC_INFO, .p = &procs[STRIPEPROC_INFO], .args = &a->c.args,
+					   .res = &a->c.res, .patience_ms = m->url.stripe_timeo_ms };
 	op->asked = &a->c.asked;
 	op->ret_any = a;
 	return lt_op_submit(op, start_asking);

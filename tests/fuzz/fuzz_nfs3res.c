@@ -82,6 +82,10 @@ static void choose(struct codec *c, uint8_t n)
 	c->proc = n % (ARRAY_SIZE(procs) + ARRAY_SIZE(others));
 	if (c->proc < ARRAY_SIZE(procs)) {
 		c->fn = (filter)procs[c->proc].decode;
+		if (c->proc == NFSPROC3_FSINFO) /* mount.c asks for these two without the table */
+			c->fn = (filter)xdr_FSINFO3res;
+		else if (c->proc == NFSPROC3_PATHCONF)
+			c->fn = (filter)xdr_PATHCONF3res;
 		c->allocates = c->proc == NFSPROC3_READDIR || c->proc == NFSPROC3_READDIRPLUS;
 	} else {
 		c->fn = (filter)others[c->proc - ARRAY_SIZE(procs)];

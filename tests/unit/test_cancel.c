@@ -166,9 +166,15 @@ static void end(struct lt_op *op, int err)
 
 static void call_cancelled(struct lt_op *op, int err)
 {
+	static const struct lt_program program = { .prog = 1, .vers = 1 };
+	static const struct lt_proc proc = { .encode = (xdrproc_t)lt_call_xdr_nothing,
+					     .decode = (xdrproc_t)lt_call_xdr_nothing, .program = &program };
+	static const struct lt_op_asked asked = { .proc = 1, .p = &proc };
+
 	(void)err;
 	op->task.cancelled = true;
-	lt_op_call_ctl(op, 1, false, (xdrproc_t)lt_call_xdr_nothing, NULL, 16, end);
+	op->asked = &asked;
+	lt_op_call_prog(op, end);
 }
 
 /* An operation that is cancelled when it starts makes no call, whatever the program. */
