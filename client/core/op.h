@@ -17,7 +17,7 @@
 #include "base/list.h"
 #include "call.h"
 #include "leat.h"
-#include "nfsacl.h"
+#include "nfs_types.h"
 #include "path.h"
 #include "task.h"
 
@@ -33,79 +33,27 @@ typedef void (*lt_op_step)(struct lt_op *op, int err);
 
 /* Arguments and results of the current call. Calls are sequential, so they share this memory. */
 union lt_op_args {
-	GETATTR3args getattr;
-	SETATTR3args setattr;
-	LOOKUP3args lookup;
-	ACCESS3args access;
-	READLINK3args readlink;
-	CREATE3args create;
-	MKDIR3args mkdir;
-	SYMLINK3args symlink;
-	MKNOD3args mknod;
-	REMOVE3args remove;
-	RMDIR3args rmdir;
-	RENAME3args rename;
-	LINK3args link;
+	NFS_TYPES(NFS_ARGS)
 	READDIR3args readdir;
 	READDIRPLUS3args readdirplus;
-	FSSTAT3args fsstat;
-	COMMIT3args commit;
-	GETACL3args getacl;
-	SETACL3args setacl;
-	ALLOCATE3args allocate;
-	SEEK3args seek;
 	BLOCKLISTargs block_list;
 	BLOCKINFOargs block_info;
 	BLOCKATTACHargs block_attach;
 	BLOCKATargs block_at;
 	BLOCKRANGEargs block_range;
 	BLOCKZEROargs block_zero;
-	VOLMAPargs volume_map;
-	VOLLAYOUTargs volume_layout;
-	VOLREPORTargs volume_report;
-	VOLRESERVEargs volume_reserve;
-	VOLCHECKargs volume_check;
-	VOLSERVERSargs volume_servers;
-	VOLSETargs volume_set;
-	VOLCREATEargs volume_create;
 };
 
 union lt_op_res {
-	GETATTR3res getattr;
-	SETATTR3res setattr;
-	LOOKUP3res lookup;
-	ACCESS3res access;
-	READLINK3res readlink;
-	CREATE3res create;
-	MKDIR3res mkdir;
-	SYMLINK3res symlink;
-	MKNOD3res mknod;
-	REMOVE3res remove;
-	RMDIR3res rmdir;
-	RENAME3res rename;
-	LINK3res link;
+	NFS_TYPES(NFS_RES)
 	READDIR3res readdir;
 	READDIRPLUS3res readdirplus;
-	FSSTAT3res fsstat;
-	COMMIT3res commit;
-	GETACL3res getacl;
-	SETACL3res setacl;
-	ALLOCATE3res allocate;
-	SEEK3res seek;
 	BLOCKLISTres block_list;
 	BLOCKINFOres block_info;
 	BLOCKATTACHres block_attach;
 	BLOCKDETACHres block_detach;
 	BLOCKCHANGEres block_change;
 	BLOCKEXTENTSres block_extents;
-	VOLMAPres volume_map;
-	VOLLAYOUTres volume_layout;
-	VOLREPORTres volume_report;
-	VOLRESERVEres volume_reserve;
-	VOLCHECKres volume_check;
-	VOLSERVERSres volume_servers;
-	VOLSETres volume_set;
-	VOLCREATEres volume_create;
 };
 
 enum lt_walk_mode {

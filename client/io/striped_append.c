@@ -36,8 +36,8 @@ static void take_layout(struct lt_op *op, int err);
 /* Return: 0; -EREMOTEIO: the range begins before the end that this client knows, or ends beyond any file */
 static int take_range(const struct lt_op *op)
 {
-	const VOLRESERVEargs *a = &op->args.volume_reserve;
-	uint64_t off = op->res.volume_reserve.VOLRESERVEres_u.resok.offset;
+	const VOLRESERVEargs *a = &op->args.volreserve;
+	uint64_t off = op->res.volreserve.VOLRESERVEres_u.resok.offset;
 
 	if (off < a->after || off > INT64_MAX || a->bytes > INT64_MAX - off)
 		return -EREMOTEIO;
@@ -62,7 +62,7 @@ static void reserved(struct lt_op *op, int err)
 		return;
 	}
 	if (!err) {
-		lt_striped_grew(s, op->seq, op->range->off + op->args.volume_reserve.bytes);
+		lt_striped_grew(s, op->seq, op->range->off + op->args.volreserve.bytes);
 		lt_cache_doubt(f->m->cache, lt_fh_wire(&s->fh));
 	}
 	end(op, err);
@@ -71,7 +71,7 @@ static void reserved(struct lt_op *op, int err)
 static void send_reserve(struct lt_op *op)
 {
 	struct lt_striped *s = op->task.file->striped;
-	VOLRESERVEargs *a = &op->args.volume_reserve;
+	VOLRESERVEargs *a = &op->args.volreserve;
 
 	op->seq = s->writes.epoch;
 	*a = (VOLRESERVEargs){ .fh = { s->fh.len, s->fh.data }, .instance = s->instance, .after = lt_striped_size(s),

@@ -68,7 +68,7 @@ static void send_layout(struct lt_subreq *p)
 {
 	struct lt_bulk *io = p->bulk;
 
-	p->args.volume_layout = lt_striped_ask(striped_of(io), use_of(io));
+	p->args.vollayout = lt_striped_ask(striped_of(io), use_of(io));
 	lt_call_start_of(&p->call, lt_volume_procs, VOLUMEPROC_LAYOUT, &p->args, &p->res, lt_bulk_done);
 }
 
@@ -76,7 +76,7 @@ static void send_map(struct lt_subreq *p)
 {
 	struct lt_striped *s = striped_of(p->bulk);
 
-	p->args.volume_map.fh = (volume_fh){ s->fh.len, s->fh.data };
+	p->args.volmap.fh = (volume_fh){ s->fh.len, s->fh.data };
 	lt_call_start_of(&p->call, lt_volume_procs, VOLUMEPROC_MAP, &p->args, &p->res, lt_bulk_done);
 }
 
@@ -94,7 +94,7 @@ static void send_report(struct lt_subreq *p)
 
 	p->mark = s->wrote;
 	p->epoch = s->writes.epoch;
-	p->args.volume_report = lt_striped_report(s, false);
+	p->args.volreport = lt_striped_report(s, false);
 	lt_call_start_of(&p->call, lt_volume_procs, VOLUMEPROC_REPORT, &p->args, &p->res, lt_bulk_done);
 }
 
@@ -321,7 +321,7 @@ static bool take_layout(struct lt_subreq *p)
 {
 	struct lt_bulk *io = p->bulk;
 	const char *why;
-	int what = lt_layout_take(striped_of(io), use_of(io), &p->res.volume_layout.VOLLAYOUTres_u.resok, p->call.sent_ns,
+	int what = lt_layout_take(striped_of(io), use_of(io), &p->res.vollayout.VOLLAYOUTres_u.resok, p->call.sent_ns,
 				  &p->asked_again, &why);
 
 	lt_call_free(&p->call);
@@ -343,7 +343,7 @@ static bool take_layout(struct lt_subreq *p)
 static bool take_map(struct lt_subreq *p)
 {
 	const char *why;
-	int rc = lt_layout_take_map(striped_of(p->bulk), &p->res.volume_map.VOLMAPres_u.resok, &why);
+	int rc = lt_layout_take_map(striped_of(p->bulk), &p->res.volmap.VOLMAPres_u.resok, &why);
 
 	lt_call_free(&p->call);
 	if (!rc)
@@ -361,7 +361,7 @@ static bool take_size(struct lt_subreq *p)
 
 static void take_report(struct lt_subreq *p)
 {
-	lt_striped_reported(striped_of(p->bulk), p->mark, &p->res.volume_report.VOLREPORTres_u.resok, p->call.sent_ns);
+	lt_striped_reported(striped_of(p->bulk), p->mark, &p->res.volreport.VOLREPORTres_u.resok, p->call.sent_ns);
 }
 
 static bool subreq_replied(struct lt_subreq *p)

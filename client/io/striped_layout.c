@@ -45,7 +45,7 @@ static void take_map(struct lt_op *op, int err)
 	const char *why;
 
 	if (!err) {
-		err = lt_layout_take_map(op->task.file->striped, &op->res.volume_map.VOLMAPres_u.resok, &why);
+		err = lt_layout_take_map(op->task.file->striped, &op->res.volmap.VOLMAPres_u.resok, &why);
 		if (err)
 			lt_task_explain(&op->task, err, "MAP", "%s", why);
 	}
@@ -57,7 +57,7 @@ static void send_map(struct lt_op *op)
 {
 	struct lt_striped *s = op->task.file->striped;
 
-	op->args.volume_map.fh = (volume_fh){ s->fh.len, s->fh.data };
+	op->args.volmap.fh = (volume_fh){ s->fh.len, s->fh.data };
 	lt_op_call_volume(op, VOLUMEPROC_MAP, take_map);
 }
 
@@ -69,7 +69,7 @@ static void take_layout(struct lt_op *op, int err)
 	int what = err;
 
 	if (!err) {
-		what = lt_layout_take(op->task.file->striped, op->layout.use, &op->res.volume_layout.VOLLAYOUTres_u.resok,
+		what = lt_layout_take(op->task.file->striped, op->layout.use, &op->res.vollayout.VOLLAYOUTres_u.resok,
 				      op->call.sent_ns, &op->layout.asked_again, &why);
 		if (what < 0)
 			lt_task_explain(&op->task, what, "LAYOUT", "%s", why);
@@ -85,7 +85,7 @@ static void take_layout(struct lt_op *op, int err)
 
 static void send_layout(struct lt_op *op)
 {
-	op->args.volume_layout = lt_striped_ask(op->task.file->striped, op->layout.use);
+	op->args.vollayout = lt_striped_ask(op->task.file->striped, op->layout.use);
 	lt_op_call_volume(op, VOLUMEPROC_LAYOUT, take_layout);
 }
 

@@ -166,7 +166,7 @@ static void reported(struct lt_op *op, int err)
 
 	sync->is_reporting = false;
 	if (!err)
-		lt_striped_reported(s, op->seq, &op->res.volume_report.VOLREPORTres_u.resok, op->call.sent_ns);
+		lt_striped_reported(s, op->seq, &op->res.volreport.VOLREPORTres_u.resok, op->call.sent_ns);
 	else if (is_old && may_retry(sync))
 		sync->must_retry = true;
 	else if (!sync->err)
@@ -184,7 +184,7 @@ static void send_report(struct lt_stripe_sync *sync)
 	if (!lt_striped_owes(s))
 		return;
 	op->seq = s->wrote;
-	op->args.volume_report = lt_striped_report(s, f->is_closing && s->writers == 1);
+	op->args.volreport = lt_striped_report(s, f->is_closing && s->writers == 1);
 	sync->flying++;
 	sync->is_reporting = true;
 	lt_op_call_volume(op, VOLUMEPROC_REPORT, reported);

@@ -61,9 +61,9 @@ struct lt_subreq {
 		STRIPEREADargs stripe_read;
 		STRIPEWRITEargs stripe_write;
 		GETATTR3args getattr;
-		VOLMAPargs volume_map;
-		VOLLAYOUTargs volume_layout;
-		VOLREPORTargs volume_report;
+		VOLMAPargs volmap;
+		VOLLAYOUTargs vollayout;
+		VOLREPORTargs volreport;
 	} args;
 	union {
 		READ3res read;
@@ -74,9 +74,9 @@ struct lt_subreq {
 		STRIPEREADres stripe_read;
 		STRIPECHANGEres stripe_write;
 		GETATTR3res getattr;
-		VOLMAPres volume_map;
-		VOLLAYOUTres volume_layout;
-		VOLREPORTres volume_report;
+		VOLMAPres volmap;
+		VOLLAYOUTres vollayout;
+		VOLREPORTres volreport;
 	} res;
 };
 

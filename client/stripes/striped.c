@@ -234,7 +234,7 @@ void lt_striped_wait_report(struct lt_striped *s, struct lt_op *op, lt_op_step n
 
 static void take_report(struct lt_op *op)
 {
-	lt_striped_reported(striped_of(op), op->seq, &op->res.volume_report.VOLREPORTres_u.resok, op->call.sent_ns);
+	lt_striped_reported(striped_of(op), op->seq, &op->res.volreport.VOLREPORTres_u.resok, op->call.sent_ns);
 }
 
 static void resize_reported(struct lt_op *op, int err)
@@ -260,7 +260,7 @@ static void resize_report(struct lt_op *op, int err)
 		return;
 	}
 	op->seq = s->wrote;
-	op->args.volume_report = lt_striped_report(s, false);
+	op->args.volreport = lt_striped_report(s, false);
 	lt_op_call_volume(op, VOLUMEPROC_REPORT, resize_reported);
 }
 
@@ -300,7 +300,7 @@ static void report_begin(struct lt_op *op, int err)
 
 	(void)err; /* a first step */
 	op->seq = s->wrote;
-	op->args.volume_report = lt_striped_report(s, false);
+	op->args.volreport = lt_striped_report(s, false);
 	lt_op_call_volume(op, VOLUMEPROC_REPORT, report_end);
 }
 
@@ -342,7 +342,7 @@ static void leave_begin(struct lt_op *op, int err)
 		leave_end(op, err);
 		return;
 	}
-	op->args.volume_report = lt_striped_report(s, true);
+	op->args.volreport = lt_striped_report(s, true);
 	lt_op_call_volume(op, VOLUMEPROC_REPORT, leave_end);
 }
 

@@ -27,7 +27,7 @@ static void end_report(struct lt_op *op, int err)
 
 static void report(struct lt_op *op, int err)
 {
-	const VOLLAYOUTresok *ok = &op->res.volume_layout.VOLLAYOUTres_u.resok;
+	const VOLLAYOUTresok *ok = &op->res.vollayout.VOLLAYOUTres_u.resok;
 	const struct leat_volume_layout *as = op->ret_any;
 	VOLREPORTargs a = { .flags = VOLUME_REPORT_WROTE, .bytes = op->range_end }; /* no lease */
 
@@ -46,13 +46,13 @@ static void report(struct lt_op *op, int err)
 	}
 	a.fh.volume_fh_len = op->walk.fh.len;
 	a.fh.volume_fh_val = op->walk.fh.data;
-	op->args.volume_report = a;
+	op->args.volreport = a;
 	lt_op_call_volume(op, VOLUMEPROC_REPORT, end_report);
 }
 
 static void ask_layout(struct lt_op *op, int err)
 {
-	VOLLAYOUTargs *a = &op->args.volume_layout;
+	VOLLAYOUTargs *a = &op->args.vollayout;
 
 	if (err) {
 		lt_op_finish(op, err);

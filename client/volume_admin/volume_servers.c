@@ -26,7 +26,7 @@ _Static_assert((int)VOLUME_SEEN_AWAY == (int)LEAT_VOLUME_AWAY && (int)VOLUME_SEE
 
 static void take_servers(struct lt_op *op, int err)
 {
-	const VOLSERVERSresok *ok = &op->res.volume_servers.VOLSERVERSres_u.resok;
+	const VOLSERVERSresok *ok = &op->res.volservers.VOLSERVERSres_u.resok;
 	struct seen_list *l = op->ret_any;
 
 	if (!err) {
@@ -45,7 +45,7 @@ static void take_servers(struct lt_op *op, int err)
 
 static void ask_servers(struct lt_op *op, int err)
 {
-	VOLSERVERSargs *a = &op->args.volume_servers;
+	VOLSERVERSargs *a = &op->args.volservers;
 	struct leat *m = op->task.m;
 
 	(void)err; /* a first step */

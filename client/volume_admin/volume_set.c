@@ -46,7 +46,7 @@ static int take_wanted(const struct leat_volume_defaults *from, struct wanted *t
 static void end_set(struct lt_op *op, int err)
 {
 	if (!err)
-		take_defaults(op->ret_any, &op->res.volume_set.VOLSETres_u.now);
+		take_defaults(op->ret_any, &op->res.volset.VOLSETres_u.now);
 	lt_op_free_results(op);
 	lt_op_finish(op, err);
 }
@@ -54,7 +54,7 @@ static void end_set(struct lt_op *op, int err)
 static void ask_set(struct lt_op *op, int err)
 {
 	const struct wanted *w = op->ret_any;
-	VOLSETargs *a = &op->args.volume_set;
+	VOLSETargs *a = &op->args.volset;
 
 	if (err) {
 		lt_op_finish(op, err);
@@ -117,7 +117,7 @@ static void end_create(struct lt_op *op, int err)
 static void see_directory(struct lt_op *op, int err)
 {
 	if (!err)
-		take_defaults(op->ret_any, &op->res.volume_create.VOLCREATEres_u.made);
+		take_defaults(op->ret_any, &op->res.volcreate.VOLCREATEres_u.made);
 	lt_op_free_results(op);
 	if (err) {
 		lt_op_finish(op, err);
@@ -130,7 +130,7 @@ static void see_directory(struct lt_op *op, int err)
 static void ask_create(struct lt_op *op, int err)
 {
 	const struct wanted *w = op->ret_any;
-	VOLCREATEargs *a = &op->args.volume_create;
+	VOLCREATEargs *a = &op->args.volcreate;
 
 	if (!err && op->walk.part.kind != LT_PATH_NAME)
 		err = -EEXIST;

@@ -75,7 +75,7 @@ static int make_map(const VOLMAPresok *ok, struct leat_volume_map **ret)
 static void take_map(struct lt_op *op, int err)
 {
 	if (!err)
-		err = make_map(&op->res.volume_map.VOLMAPres_u.resok, op->ret_any);
+		err = make_map(&op->res.volmap.VOLMAPres_u.resok, op->ret_any);
 	end_results(op, err);
 }
 
@@ -84,8 +84,8 @@ static void ask_map(struct lt_op *op, int err)
 	struct leat *m = op->task.m;
 
 	(void)err; /* a first step */
-	op->args.volume_map.fh.volume_fh_len = m->root.len;
-	op->args.volume_map.fh.volume_fh_val = m->root.data;
+	op->args.volmap.fh.volume_fh_len = m->root.len;
+	op->args.volmap.fh.volume_fh_val = m->root.data;
 	lt_op_call_volume(op, VOLUMEPROC_MAP, take_map);
 }
 
@@ -140,13 +140,13 @@ static void take_layout(struct lt_op *op, int err)
 	if (err == -EIO && op->call.status == VOLUME_ERR_LAYOUT) /* other failures are EIO, too */
 		err = -EBADMSG;
 	else if (!err)
-		err = make_layout(&op->res.volume_layout.VOLLAYOUTres_u.resok, op->ret_any);
+		err = make_layout(&op->res.vollayout.VOLLAYOUTres_u.resok, op->ret_any);
 	end_results(op, err);
 }
 
 static void ask_layout(struct lt_op *op, int err)
 {
-	VOLLAYOUTargs *a = &op->args.volume_layout;
+	VOLLAYOUTargs *a = &op->args.vollayout;
 
 	if (err) {
 		lt_op_finish(op, err);

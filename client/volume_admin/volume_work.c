@@ -60,14 +60,14 @@ static int fill_part(const VOLCHECKresok *ok, struct part *p)
 static void take_part(struct lt_op *op, int err)
 {
 	if (!err)
-		err = fill_part(&op->res.volume_check.VOLCHECKres_u.resok, op->ret_any);
+		err = fill_part(&op->res.volcheck.VOLCHECKres_u.resok, op->ret_any);
 	lt_op_free_results(op);
 	lt_op_finish(op, err);
 }
 
 static void ask_part(struct lt_op *op, int err)
 {
-	VOLCHECKargs *a = &op->args.volume_check;
+	VOLCHECKargs *a = &op->args.volcheck;
 	const struct part *p = op->ret_any;
 	struct stripe_order o = { .proc = VOLUMEPROC_CHECK, .flag = p->first };
 	struct leat *m = op->task.m;

@@ -24,15 +24,12 @@
 #include "files.h"
 #include "groups.h"
 #include "mount3.h"
+#include "nfs_types.h"
 #include "nfs_room.h"
-#include "nfs3.h"
-#include "nfsacl.h"
-#include "space.h"
 #include "reactor.h"
 #include "req.h"
 #include "server_int.h"
 #include "vfs.h"
-#include "volumes.h"
 #include "write_verf.h"
 
 struct mount_table;
@@ -95,39 +92,13 @@ struct nfs_conn {
 /* The procedures' arguments and results. */
 union nfs_args {
 	nfs_fh3 fh; /* NFS arguments begin with it */
-	GETATTR3args getattr;
-	SETATTR3args setattr;
-	LOOKUP3args lookup;
-	ACCESS3args access;
-	READLINK3args readlink;
+	NFS_TYPES(NFS_ARGS)
 	READ3args read;
 	WRITE3args write;
-	CREATE3args create;
-	MKDIR3args mkdir;
-	SYMLINK3args symlink;
-	MKNOD3args mknod;
-	REMOVE3args remove;
-	RMDIR3args rmdir;
-	RENAME3args rename;
-	LINK3args link;
 	READDIR3args readdir;
 	READDIRPLUS3args readdirplus;
-	FSSTAT3args fsstat;
 	FSINFO3args fsinfo;
 	PATHCONF3args pathconf;
-	COMMIT3args commit;
-	GETACL3args getacl;
-	SETACL3args setacl;
-	ALLOCATE3args allocate;
-	SEEK3args seek;
-	VOLMAPargs volmap;
-	VOLLAYOUTargs vollayout;
-	VOLREPORTargs volreport;
-	VOLRESERVEargs volreserve;
-	VOLCHECKargs volcheck;
-	VOLSERVERSargs volservers;
-	VOLSETargs volset;
-	VOLCREATEargs volcreate;
 	dirpath mnt;
 };
 
@@ -142,39 +113,13 @@ struct nfs_dir_res {
 
 union nfs_res {
 	nfsstat3 status; /* NFS results begin with it */
-	GETATTR3res getattr;
-	SETATTR3res setattr;
-	LOOKUP3res lookup;
-	ACCESS3res access;
-	READLINK3res readlink;
+	volume_status volume; /* results of VOLUME begin with it */
+	NFS_TYPES(NFS_RES)
 	READ3res read;
 	WRITE3res write;
-	CREATE3res create;
-	MKDIR3res mkdir;
-	SYMLINK3res symlink;
-	MKNOD3res mknod;
-	REMOVE3res remove;
-	RMDIR3res rmdir;
-	RENAME3res rename;
-	LINK3res link;
 	struct nfs_dir_res dir;
-	FSSTAT3res fsstat;
 	FSINFO3res fsinfo;
 	PATHCONF3res pathconf;
-	COMMIT3res commit;
-	GETACL3res getacl;
-	SETACL3res setacl;
-	ALLOCATE3res allocate;
-	SEEK3res seek;
-	volume_status volume; /* results of VOLUME begin with it */
-	VOLMAPres volmap;
-	VOLLAYOUTres vollayout;
-	VOLREPORTres volreport;
-	VOLRESERVEres volreserve;
-	VOLCHECKres volcheck;
-	VOLSERVERSres volservers;
-	VOLSETres volset;
-	VOLCREATEres volcreate;
 	mountres3 mnt;
 	mountlist dump;
 	mountexports exports;
