@@ -232,6 +232,14 @@ void lt_op_call_readlink(struct lt_op *op, struct lt_fh *fh, lt_op_step next)
 		      readlink_done);
 }
 
+int lt_op_judge_access(struct lt_op *op, int err)
+{
+	if (err || !(op->args.access.access & ~op->res.access.ACCESS3res_u.resok.access))
+		return err;
+	lt_task_explain(&op->task, -EACCES, "ACCESS", LT_NOT_GRANTED);
+	return -EACCES;
+}
+
 void lt_op_finish(struct lt_op *op, int64_t result)
 {
 	bool stale = result == -ESTALE && op->call.status == NFS3ERR_STALE;

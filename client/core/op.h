@@ -213,6 +213,9 @@ void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op
 /** lt_op_call_readlink - READLINK of @fh; op->link_text receives the target, NUL-terminated */
 void lt_op_call_readlink(struct lt_op *op, struct lt_fh *fh, lt_op_step next);
 
+/** lt_op_judge_access - the outcome of ACCESS; Return: @err; -EACCES, explained: the server grants less than was asked for */
+int lt_op_judge_access(struct lt_op *op, int err);
+
 /** lt_op_finish - ends the operation and frees @op */
 void lt_op_finish(struct lt_op *op, int64_t result);
 

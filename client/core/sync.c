@@ -355,5 +355,3 @@ void leat_interrupt(struct leat *m)
 	if (!atomic_exchange(&m->interrupt_posted, true))
 		rpcrdma_engine_post(m->session->engine, &m->interrupt_msg);
 }
-
-/* ---- the public functions, in the order of leat.h ---- */

@@ -89,17 +89,23 @@ static int judge_commit(struct lt_op *op, int err)
 	return f->lost ? explain_loss(op) : 0;
 }
 
-static void fsync_end(struct lt_op *op, int err)
+void lt_file_finish(struct lt_op *op, int64_t result)
 {
 	struct leat_file *f = op->task.file;
 
-	lt_op_finish(op, err);
-	lt_file_release(f);
+	lt_op_finish(op, result);
+	if (f)
+		lt_file_release(f);
+}
+
+static void fsync_end(struct lt_op *op, int err)
+{
+	lt_file_finish(op, err);
 }
 
 static void fsync_done(struct lt_op *op, int err)
 {
-	fsync_end(op, judge_commit(op, err));
+	lt_file_finish(op, judge_commit(op, err));
 }
 
 static void fsync_start(struct lt_op *op, int err)
@@ -110,11 +116,6 @@ static void fsync_start(struct lt_op *op, int err)
 		lt_striped_commit(op, fsync_end);
 	else
 		start_commit(op, fsync_done);
-}
-
-static void fsync_nothing(struct lt_op *op, int err)
-{
-	lt_op_finish(op, err);
 }
 
 int lt_file_op(struct leat_file *f, const char *verb, struct leat_cb cb, struct lt_op **ret)
@@ -140,10 +141,10 @@ int leat_aio_fsync(struct leat_file *f, struct leat_cb cb)
 	if (rc)
 		return rc;
 	/* A server may refuse COMMIT to a reader, and a reader has nothing to commit. */
-	return lt_op_submit(op, lt_file_can_write(f) ? fsync_start : fsync_nothing);
+	return lt_op_submit(op, lt_file_can_write(f) ? fsync_start : lt_op_end);
 }
 
-static void free_file(struct leat_file *f)
+void lt_file_drop(struct leat_file *f)
 {
 	list_del(&f->link);
 	lt_readahead_destroy(f);
@@ -151,11 +152,6 @@ static void free_file(struct leat_file *f)
 	pthread_mutex_destroy(&f->pos_lock);
 	free(f->path);
 	free(f);
-}
-
-void lt_file_drop(struct leat_file *f)
-{
-	free_file(f);
 }
 
 static void close_finish(struct lt_op *op, int err)
@@ -167,7 +163,7 @@ static void close_finish(struct lt_op *op, int err)
 	op->path2_copy = f->path;
 	f->path = NULL;
 	op->task.file = NULL;
-	free_file(f);
+	lt_file_drop(f);
 	lt_removed_settle(op, &fh, err);
 }
 
@@ -233,12 +229,11 @@ int leat_aio_close(struct leat_file *f, struct leat_cb cb)
 
 static void setattr_done(struct lt_op *op, int err)
 {
-	struct leat_file *f = op->task.file;
+	struct lt_striped *s = op->task.file->striped;
 
-	if (!err && f->striped && op->sattr.size.set_it)
-		lt_striped_resized(f->striped);
-	lt_op_finish(op, err);
-	lt_file_release(f);
+	if (!err && s && op->sattr.size.set_it)
+		lt_striped_resized(s);
+	lt_file_finish(op, err);
 }
 
 static void send_setattr(struct lt_op *op, int err)
@@ -327,12 +322,9 @@ int leat_aio_futimens(struct leat_file *f, const struct timespec times[2], struc
 
 static void fstat_done(struct lt_op *op, int err)
 {
-	struct leat_file *f = op->task.file;
-
 	if (!err)
-		lt_attr_stat_of(f->m, &op->walk.fh, &op->walk.attr, op->ret_st);
-	lt_op_finish(op, err);
-	lt_file_release(f);
+		lt_attr_stat_of(op->task.m, &op->walk.fh, &op->walk.attr, op->ret_st);
+	lt_file_finish(op, err);
 }
 
 static void fstat_start(struct lt_op *op, int err)

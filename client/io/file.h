@@ -74,6 +74,9 @@ must_check int lt_file_wrote(struct leat_file *f, stable_how asked, const WRITE3
 /** lt_file_op - as lt_op_create(), for an operation on an open file; Return: also -EBADF: no file */
 must_check int lt_file_op(struct leat_file *f, const char *verb, struct leat_cb cb, struct lt_op **ret);
 
+/** lt_file_finish - ends an operation that holds its file; without a file, as lt_op_finish() */
+void lt_file_finish(struct lt_op *op, int64_t result);
+
 /** lt_file_stat_now - leat_aio_fstat() that bypasses the cache */
 int lt_file_stat_now(struct leat_file *f, struct stat *ret_st, struct leat_cb cb);
 

@@ -31,11 +31,8 @@ static int server_has_it(const struct leat_file *f)
 
 static void end(struct lt_op *op, int64_t result)
 {
-	struct leat_file *f = op->task.file;
-
 	/* a leatd without the program */
-	lt_op_finish(op, result == -EPROTONOSUPPORT ? -EOPNOTSUPP : result);
-	lt_file_release(f);
+	lt_file_finish(op, result == -EPROTONOSUPPORT ? -EOPNOTSUPP : result);
 }
 
 /* ---- allocate ---- */

@@ -38,9 +38,9 @@ static bool end_io(struct lt_bulk *io)
 	return false;
 }
 
-static void release_file(void *f)
+void lt_io_release(void *file)
 {
-	lt_file_release(f);
+	lt_file_release(file);
 }
 
 static void send_subreq(struct lt_subreq *p)
@@ -127,7 +127,7 @@ static const struct lt_bulk_ops file_ops = {
 	.send = send_subreq,
 	.replied = subreq_replied,
 	.ending = end_io,
-	.release = release_file,
+	.release = lt_io_release,
 };
 
 /* Return: 0 with the sum of the parts, or the error of an invalid I/O. */

@@ -16,6 +16,9 @@ struct lt_range;
  */
 int lt_io_read_internal(struct leat_file *f, void *buf, size_t len, uint64_t off, struct leat_cb cb);
 
+/** lt_io_release - the lt_bulk_ops.release of files */
+void lt_io_release(void *file);
+
 /** lt_io_write_range - as leat_aio_pwrite(), at the beginning of the range @r, which lt_striped_reserve() has reserved for it
  * The result is -ESTALE if the file was cut since: nothing of the range belongs to the file as it is now.
  */

@@ -145,11 +145,7 @@ static void open_truncate(struct lt_op *op, int err)
 
 static void open_judge_access(struct lt_op *op, int err)
 {
-	if (!err && op->args.access.access & ~op->res.access.ACCESS3res_u.resok.access) {
-		err = -EACCES;
-		lt_task_explain(&op->task, err, "ACCESS", LT_NOT_GRANTED);
-	}
-	open_truncate(op, err);
+	open_truncate(op, lt_op_judge_access(op, err));
 }
 
 /* The object exists: checks whether it may be opened in this way. */

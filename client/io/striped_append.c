@@ -23,14 +23,6 @@
 #include "striped_io.h"
 #include "striped_layout.h"
 
-static void end(struct lt_op *op, int64_t result)
-{
-	struct leat_file *f = op->task.file;
-
-	lt_op_finish(op, result);
-	lt_file_release(f);
-}
-
 static void take_layout(struct lt_op *op, int err);
 
 /* Return: 0; -EREMOTEIO: the range begins before the end that this client knows, or ends beyond any file */
@@ -65,7 +57,7 @@ static void reserved(struct lt_op *op, int err)
 		lt_striped_grew(s, op->seq, op->range->off + op->args.volreserve.bytes);
 		lt_cache_doubt(f->m->cache, lt_fh_wire(&s->fh));
 	}
-	end(op, err);
+	lt_file_finish(op, err);
 }
 
 static void send_reserve(struct lt_op *op)
@@ -83,7 +75,7 @@ static void send_reserve(struct lt_op *op)
 static void take_layout(struct lt_op *op, int err)
 {
 	if (err)
-		end(op, err);
+		lt_file_finish(op, err);
 	else
 		send_reserve(op);
 }
@@ -95,7 +87,7 @@ static void reserve_start(struct lt_op *op, int err)
 	(void)err; /* a first step */
 	lt_file_hold(f);
 	if (lt_striped_open(f))
-		end(op, -ENOMEM);
+		lt_file_finish(op, -ENOMEM);
 	else if (lt_striped_may(f->striped, LT_STRIPED_WRITE_NO_LEASE, lt_handle_now(f->m)))
 		send_reserve(op);
 	else

@@ -22,6 +22,7 @@
 
 #include "base/text.h"
 #include "leat_volume.h"
+#include "io.h"
 #include "lt_stage.h"
 #include "nfs3_names.h"
 #include "readahead.h"
@@ -454,11 +455,6 @@ static bool end_io(struct lt_bulk *io)
 	return true;
 }
 
-static void release_file(void *f)
-{
-	lt_file_release(f);
-}
-
 const struct lt_bulk_ops lt_striped_ops = {
 	.parts = LT_BULK_PARTS_MAX,
 	.stages = true,
@@ -470,5 +466,5 @@ const struct lt_bulk_ops lt_striped_ops = {
 	.replied = subreq_replied,
 	.failed = subreq_failed,
 	.ending = end_io,
-	.release = release_file,
+	.release = lt_io_release,
 };

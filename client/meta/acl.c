@@ -20,18 +20,9 @@
 #include "op.h"
 #include "sync.h"
 
-static int fix_error(int err)
-{
-	return err == -EPROTONOSUPPORT ? -EOPNOTSUPP : err; /* "program unavailable" */
-}
-
 static void finish(struct lt_op *op, int64_t result)
 {
-	struct leat_file *f = op->task.file;
-
-	lt_op_finish(op, result);
-	if (f)
-		lt_file_release(f);
+	lt_file_finish(op, result == -EPROTONOSUPPORT ? -EOPNOTSUPP : result); /* "program unavailable" */
 }
 
 /* ---- get ---- */
@@ -84,7 +75,7 @@ static int64_t take_list(struct lt_op *op)
 
 static void get_done(struct lt_op *op, int err)
 {
-	finish(op, err ? fix_error(err) : take_list(op));
+	finish(op, err ? err : take_list(op));
 }
 
 static void get_walked(struct lt_op *op, int err)
@@ -102,7 +93,7 @@ static void get_walked(struct lt_op *op, int err)
 
 static void set_done(struct lt_op *op, int err)
 {
-	finish(op, fix_error(err));
+	finish(op, err);
 }
 
 static void set_call(struct lt_op *op, uint32_t mask, uint32_t ndflt)
@@ -123,7 +114,7 @@ static void set_got_default(struct lt_op *op, int err)
 	uint32_t n = err ? 0 : op->res.getacl.GETACL3res_u.resok.acl.dfacl.dfacl_len;
 
 	if (err)
-		finish(op, fix_error(err));
+		finish(op, err);
 	else
 		set_call(op, NFS_ACL | NFS_DFACL, n);
 }

@@ -184,11 +184,7 @@ int leat_aio_lutimens(struct leat *m, const char *path, const struct timespec ti
 
 static void access_judge(struct lt_op *op, int err)
 {
-	if (!err && op->args.access.access & ~op->res.access.ACCESS3res_u.resok.access) {
-		err = -EACCES;
-		lt_task_explain(&op->task, err, "ACCESS", LT_NOT_GRANTED);
-	}
-	lt_op_finish(op, err);
+	lt_op_finish(op, lt_op_judge_access(op, err));
 }
 
 static void access_ask(struct lt_op *op, int err)
