@@ -192,6 +192,16 @@ void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op
 		lt_call_start(&op->call, proc, &op->args, &op->res, reply_bytes, NULL, 0, call_done);
 }
 
+void lt_op_call_setattr(struct lt_op *op, struct lt_fh *fh, lt_op_step next)
+{
+	SETATTR3args *args = &op->args.setattr;
+
+	args->object = lt_fh_wire(fh);
+	args->new_attributes = op->sattr;
+	args->guard = op->guard;
+	lt_op_call(op, NFSPROC3_SETATTR, next);
+}
+
 static void readlink_done(struct rpcrdma_call *rpc, int err)
 {
 	struct lt_call *c = lt_call_ended(rpc, &err);

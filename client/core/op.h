@@ -210,6 +210,9 @@ void lt_op_free_results(struct lt_op *op);
 /** lt_op_call_dir - as lt_op_call(), for READDIR and READDIRPLUS with at most @reply_bytes of results */
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next);
 
+/** lt_op_call_setattr - SETATTR of @fh: op->sattr, if op->guard permits it */
+void lt_op_call_setattr(struct lt_op *op, struct lt_fh *fh, lt_op_step next);
+
 /** lt_op_call_readlink - READLINK of @fh; op->link_text receives the target, NUL-terminated */
 void lt_op_call_readlink(struct lt_op *op, struct lt_fh *fh, lt_op_step next);
 
@@ -229,11 +232,11 @@ must_check int lt_op_name(const struct lt_op *op, char **ret);
 
 /* walk.c */
 
-/** lt_walk_start - walks @path; a relative path starts at op->node or, without a node, at the path of the URL or the
+/** lt_walk_start - walks the path of the operation; a relative path starts at op->node or, without a node, at the path of the URL or the
  * directory of leat_fchdir(); an absolute path starts at the root
  * next(0): see struct lt_walk; next(-errno): -ENOENT, -ENOTDIR, -ELOOP, -ENAMETOOLONG, ...
  */
-void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, lt_op_step next);
+void lt_walk_start(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next);
 
 /** lt_walk_start_second - walks the second path of the operation, which starts at op->node2 if it starts at a node */
 void lt_walk_start_second(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next);

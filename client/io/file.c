@@ -238,14 +238,10 @@ static void setattr_done(struct lt_op *op, int err)
 
 static void send_setattr(struct lt_op *op, int err)
 {
-	if (err) {
+	if (err)
 		setattr_done(op, err);
-		return;
-	}
-	op->args.setattr.object = lt_fh_wire(&op->task.file->fh);
-	op->args.setattr.new_attributes = op->sattr;
-	op->args.setattr.guard.check = FALSE;
-	lt_op_call(op, NFSPROC3_SETATTR, setattr_done);
+	else
+		lt_op_call_setattr(op, &op->task.file->fh, setattr_done);
 }
 
 static void wait_report(struct lt_op *op, int err)

@@ -125,10 +125,8 @@ static void open_cut(struct lt_op *op, int err)
 		open_finish(op, err);
 		return;
 	}
-	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
-	op->args.setattr.new_attributes = lt_attr_size(0);
-	op->args.setattr.guard.check = FALSE;
-	lt_op_call(op, NFSPROC3_SETATTR, open_changed);
+	op->sattr = lt_attr_size(0);
+	lt_op_call_setattr(op, &op->walk.fh, open_changed);
 }
 
 static void open_truncate(struct lt_op *op, int err)
@@ -188,12 +186,10 @@ static void open_set_mode(struct lt_op *op, int err)
 		return;
 	}
 	/* with EXCLUSIVE the server sets the attributes; the times contain the verifier */
-	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
-	op->args.setattr.new_attributes = lt_attr_mode(op->mode);
-	op->args.setattr.new_attributes.atime.set_it = SET_TO_SERVER_TIME;
-	op->args.setattr.new_attributes.mtime.set_it = SET_TO_SERVER_TIME;
-	op->args.setattr.guard.check = FALSE;
-	lt_op_call(op, NFSPROC3_SETATTR, open_changed);
+	op->sattr = lt_attr_mode(op->mode);
+	op->sattr.atime.set_it = SET_TO_SERVER_TIME;
+	op->sattr.mtime.set_it = SET_TO_SERVER_TIME;
+	lt_op_call_setattr(op, &op->walk.fh, open_changed);
 }
 
 static void open_created(struct lt_op *op, int err)
@@ -260,11 +256,9 @@ static void open_walk(struct lt_op *op, int err)
 	(void)err; /* a first step */
 	lt_removed_opening(op);
 	if (excl)
-		lt_walk_start(op, op->path_copy, LT_WALK_PARENT, open_walked_excl);
+		lt_walk_start(op, LT_WALK_PARENT, open_walked_excl);
 	else
-		lt_walk_start(op, op->path_copy,
-			      op->flags & O_NOFOLLOW ? LT_WALK_NOFOLLOW : LT_WALK_FOLLOW,
-			      open_walked);
+		lt_walk_start(op, op->flags & O_NOFOLLOW ? LT_WALK_NOFOLLOW : LT_WALK_FOLLOW, open_walked);
 }
 
 /* Supported flags: the access mode, O_CREAT, O_EXCL, O_TRUNC, O_APPEND (by leat_write), O_DIRECTORY, O_NOFOLLOW,

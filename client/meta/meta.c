@@ -21,64 +21,38 @@
 
 /* ---- stat ---- */
 
-static void stat_finish(struct lt_op *op, int err)
-{
-	if (!err)
-		lt_attr_stat_of(op->task.m, &op->walk.fh, &op->walk.attr, op->ret_st);
-	lt_op_finish(op, err);
-}
-
-static int submit_stat(struct lt_from from, const char *verb, const char *path, enum lt_walk_mode mode,
-		       struct stat *ret_st, struct leat_cb cb)
-{
-	struct lt_op *op;
-	int rc;
-
-	rc = lt_op_create_from(from, verb, path, NULL, cb, &op);
-	if (rc)
-		return rc;
-	op->ret_st = ret_st;
-	return lt_walk_submit_typed(op, mode, stat_finish);
-}
-
 int leat_aio_stat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb)
 {
-	return submit_stat(lt_from_mount(m), "stat", path, LT_WALK_FOLLOW, ret_st, cb);
+	return lt_node_submit_lookup(lt_from_mount(m), "stat", path, LT_WALK_FOLLOW, NULL, ret_st, cb);
 }
 
 int leat_aio_lstat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb)
 {
-	return submit_stat(lt_from_mount(m), "lstat", path, LT_WALK_NOFOLLOW, ret_st, cb);
+	return lt_node_submit_lookup(lt_from_mount(m), "lstat", path, LT_WALK_NOFOLLOW, NULL, ret_st, cb);
 }
 
 int leat_aio_node_getattr(struct leat_node *at, const char *path, struct stat *ret_st, struct leat_cb cb)
 {
-	return submit_stat(lt_from_node(at), "getattr", path, LT_WALK_NOFOLLOW, ret_st, cb);
+	return lt_node_submit_lookup(lt_from_node(at), "getattr", path, LT_WALK_NOFOLLOW, NULL, ret_st, cb);
 }
 
 /* ---- attributes: truncate, chmod, chown, utimens, setattr ---- */
 
 static void setattr_done(struct lt_op *op, int err)
 {
-	if (err || !op->ret_st) {
-		lt_op_finish(op, err);
-		return;
+	if (!err && op->ret_st) {
+		lt_walk_set_attr(&op->walk, &op->res.setattr.SETATTR3res_u.resok.obj_wcc.after);
+		op->created = true; /* no second attempt: the guard would refuse it */
 	}
-	lt_walk_set_attr(&op->walk, &op->res.setattr.SETATTR3res_u.resok.obj_wcc.after);
-	op->created = true; /* no second attempt: the guard would refuse it */
-	lt_walk_getattr(op, stat_finish);
+	lt_node_return(op, err);
 }
 
 static void setattr_call(struct lt_op *op, int err)
 {
-	if (err) {
+	if (err)
 		lt_op_finish(op, err);
-		return;
-	}
-	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
-	op->args.setattr.new_attributes = op->sattr;
-	op->args.setattr.guard = op->guard;
-	lt_op_call(op, NFSPROC3_SETATTR, setattr_done);
+	else
+		lt_op_call_setattr(op, &op->walk.fh, setattr_done);
 }
 
 static void setattr_typed(struct lt_op *op, int err)

@@ -187,8 +187,8 @@ void lt_node_return(struct lt_op *op, int err)
 		return_node(op, err);
 }
 
-static int submit_lookup(struct lt_from from, const char *verb, const char *path, enum lt_walk_mode mode,
-			 struct leat_node **ret_node, struct stat *ret_st, struct leat_cb cb)
+int lt_node_submit_lookup(struct lt_from from, const char *verb, const char *path, enum lt_walk_mode mode,
+			  struct leat_node **ret_node, struct stat *ret_st, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
@@ -203,13 +203,13 @@ static int submit_lookup(struct lt_from from, const char *verb, const char *path
 
 int leat_aio_node_get(struct leat *m, const char *path, struct leat_node **ret_node, struct leat_cb cb)
 {
-	return submit_lookup(lt_from_mount(m), "get", path, LT_WALK_FOLLOW, ret_node, NULL, cb);
+	return lt_node_submit_lookup(lt_from_mount(m), "get", path, LT_WALK_FOLLOW, ret_node, NULL, cb);
 }
 
 int leat_aio_node_lookup(struct leat_node *at, const char *path, struct leat_node **ret_node, struct stat *ret_st,
 			 struct leat_cb cb)
 {
-	return submit_lookup(lt_from_node(at), "lookup", path, LT_WALK_NOFOLLOW, ret_node, ret_st, cb);
+	return lt_node_submit_lookup(lt_from_node(at), "lookup", path, LT_WALK_NOFOLLOW, ret_node, ret_st, cb);
 }
 
 /* ---- export and import ---- */

@@ -92,4 +92,10 @@ must_check int lt_node_of_walk(const struct lt_op *op, struct leat_node **ret);
  */
 void lt_node_return(struct lt_op *op, int err);
 
+/** lt_node_submit_lookup - walks to @path; then as lt_node_return()
+ * Return: as lt_op_create_from() and lt_walk_submit().
+ */
+int lt_node_submit_lookup(struct lt_from from, const char *verb, const char *path, enum lt_walk_mode mode,
+			  struct leat_node **ret_node, struct stat *ret_st, struct leat_cb cb);
+
 #endif

@@ -129,13 +129,8 @@ static struct lt_removed *find_removed(const struct leat *m, const struct lt_fh 
 
 static void touch(struct lt_op *op, struct lt_fh *fh, lt_op_step next)
 {
-	SETATTR3args *args = &op->args.setattr;
-
-	memset(args, 0, sizeof(*args));
-	args->object = lt_fh_wire(fh);
-	args->new_attributes.atime.set_it = SET_TO_SERVER_TIME;
-	args->guard = op->guard;
-	lt_op_call(op, NFSPROC3_SETATTR, next);
+	op->sattr = (sattr3){ .atime = { .set_it = SET_TO_SERVER_TIME } };
+	lt_op_call_setattr(op, fh, next);
 }
 
 static void end_background(struct lt_op *op, int err)

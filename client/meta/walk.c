@@ -247,9 +247,9 @@ static void start_walk(struct lt_op *op, const struct leat_node *node, const cha
 		advance(op);
 }
 
-void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, lt_op_step next)
+void lt_walk_start(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next)
 {
-	start_walk(op, op->node, path, mode, next);
+	start_walk(op, op->node, op->path_copy, mode, next);
 }
 
 void lt_walk_start_second(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next)
@@ -291,7 +291,7 @@ void lt_walk_made(struct lt_op *op, lt_op_step next)
 static void walk_own_path(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, op->first_mode, op->walked_next);
+	lt_walk_start(op, op->first_mode, op->walked_next);
 }
 
 int lt_walk_submit(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next)
