@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,22 +28,6 @@ static const char *const scheme_names[] = {
 	[LT_SCHEME_TCP] = "tcp",
 	[LT_SCHEME_LOCAL] = "local",
 };
-
-/* Destination of error messages. */
-struct complaint {
-	char *why;
-	size_t cap;
-};
-
-static printf_like(2, 3) int refuse(struct complaint *c, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(c->why, c->cap, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
 
 const char *lt_url_scheme_name(enum lt_scheme s)
 {
@@ -63,8 +46,7 @@ static int hex_digit(char c)
 }
 
 /* Decodes percent escapes. @what names the part in messages. %00 is refused because it would end a C string. */
-static int decode_percent(struct complaint *c, const char *what, const char *from, size_t len,
-			  char *to, size_t cap)
+static int decode_percent(const char *what, const char *from, size_t len, char *to, size_t to_cap, char *why, size_t cap)
 {
 	size_t n = 0;
 
@@ -76,24 +58,22 @@ static int decode_percent(struct complaint *c, const char *what, const char *fro
 			int lo = i + 2 < len ? hex_digit(from[i + 2]) : -1;
 
 			if (hi < 0 || lo < 0)
-				return refuse(c, "%s: '%%' must be followed by two hexadecimal digits",
+				return opt_fail(-EINVAL, why, cap, "%s: '%%' must be followed by two hexadecimal digits",
 					      what);
 			ch = (char)(hi << 4 | lo);
 			if (!ch)
-				return refuse(c, "%s: %%00 cannot be part of it", what);
+				return opt_fail(-EINVAL, why, cap, "%s: %%00 cannot be part of it", what);
 			i += 2;
 		}
-		if (n + 1 >= cap) {
-			refuse(c, "%s is longer than %zu bytes", what, cap - 1);
-			return -ENAMETOOLONG;
-		}
+		if (n + 1 >= to_cap)
+			return opt_fail(-ENAMETOOLONG, why, cap, "%s is longer than %zu bytes", what, to_cap - 1);
 		to[n++] = ch;
 	}
 	to[n] = '\0';
 	return 0;
 }
 
-static int parse_options(struct complaint *c, const char *text, struct leat_opts *o)
+static int parse_options(const char *text, struct leat_opts *o, char *why, size_t cap)
 {
 	char name[32], value[128];
 	int rc;
@@ -105,14 +85,14 @@ static int parse_options(struct complaint *c, const char *text, struct leat_opts
 
 		if (len) {
 			if (!eq)
-				return refuse(c, "option \"%.*s\" needs a value", (int)MIN(len, 64u),
+				return opt_fail(-EINVAL, why, cap, "option \"%.*s\" needs a value", (int)MIN(len, 64u),
 					      text);
-			rc = decode_percent(c, "option name", text, name_len, name, sizeof(name));
+			rc = decode_percent("option name", text, name_len, name, sizeof(name), why, cap);
 			if (!rc)
-				rc = decode_percent(c, "option value", eq + 1, len - name_len - 1,
-						    value, sizeof(value));
+				rc = decode_percent("option value", eq + 1, len - name_len - 1, value, sizeof(value), why,
+						    cap);
 			if (!rc)
-				rc = lt_opts_set(o, name, value, true, c->why, c->cap);
+				rc = lt_opts_set(o, name, value, true, why, cap);
 			if (rc)
 				return rc;
 		}
@@ -123,14 +103,13 @@ static int parse_options(struct complaint *c, const char *text, struct leat_opts
 	return 0;
 }
 
-static int parse_scheme(struct complaint *c, const char *url, enum lt_scheme *ret,
-			const char **ret_rest)
+static int parse_scheme(const char *url, enum lt_scheme *ret, const char **ret_rest, char *why, size_t cap)
 {
 	const char *sep = strstr(url, "://");
 	size_t len = sep ? (size_t)(sep - url) : 0;
 
 	if (!sep)
-		return refuse(c, "\"%.200s\" is no URL: SCHEME://HOST[:PORT]/PATH is needed, SCHEME "
+		return opt_fail(-EINVAL, why, cap, "\"%.200s\" is no URL: SCHEME://HOST[:PORT]/PATH is needed, SCHEME "
 			      "being leat, rdma, tcp or local", url);
 	for (size_t i = 0; i < ARRAY_SIZE(scheme_names); i++) {
 		if (strlen(scheme_names[i]) == len && !strncmp(url, scheme_names[i], len)) {
@@ -139,12 +118,12 @@ static int parse_scheme(struct complaint *c, const char *url, enum lt_scheme *re
 			return 0;
 		}
 	}
-	return refuse(c, "unknown scheme \"%.*s\": leat, rdma, tcp and local are known",
+	return opt_fail(-EINVAL, why, cap, "unknown scheme \"%.*s\": leat, rdma, tcp and local are known",
 		      (int)MIN(len, 64u), url);
 }
 
 /* HOST, HOST:PORT, [V6] or [V6]:PORT in @text[0..len) */
-static int parse_authority(struct complaint *c, const char *text, size_t len, struct lt_url *u)
+static int parse_authority(const char *text, size_t len, struct lt_url *u, char *why, size_t cap)
 {
 	const char *host = text, *port = NULL, *end = text + len;
 	static const struct opt number = { "port", .type = OPT_NUMBER, .min = 1, .max = 65535,
@@ -154,18 +133,18 @@ static int parse_authority(struct complaint *c, const char *text, size_t len, st
 	int rc;
 
 	if (memchr(text, '@', len))
-		return refuse(c, "\"%.*s\": a user is given by uid= and gid=, not before '@'",
+		return opt_fail(-EINVAL, why, cap, "\"%.*s\": a user is given by uid= and gid=, not before '@'",
 			      (int)MIN(len, 200u), text);
 	if (len && text[0] == '[') {
 		const char *close = memchr(text, ']', len);
 
 		if (!close)
-			return refuse(c, "\"%.*s\": ']' is missing", (int)MIN(len, 200u), text);
+			return opt_fail(-EINVAL, why, cap, "\"%.*s\": ']' is missing", (int)MIN(len, 200u), text);
 		host = text + 1;
 		host_len = (size_t)(close - host);
 		if (close + 1 < end) {
 			if (close[1] != ':')
-				return refuse(c, "\"%.*s\": only :PORT may follow ']'",
+				return opt_fail(-EINVAL, why, cap, "\"%.*s\": only :PORT may follow ']'",
 					      (int)MIN(len, 200u), text);
 			port = close + 2;
 		}
@@ -173,26 +152,25 @@ static int parse_authority(struct complaint *c, const char *text, size_t len, st
 		const char *colon = memchr(text, ':', len);
 
 		if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
-			return refuse(c, "\"%.*s\": an IPv6 address must stand in brackets",
+			return opt_fail(-EINVAL, why, cap, "\"%.*s\": an IPv6 address must stand in brackets",
 				      (int)MIN(len, 200u), text);
 		host_len = colon ? (size_t)(colon - text) : len;
 		port = colon ? colon + 1 : NULL;
 	}
 	if (!host_len)
-		return refuse(c, "no host between \"//\" and the path");
-	rc = decode_percent(c, "host", host, host_len, u->host, sizeof(u->host));
+		return opt_fail(-EINVAL, why, cap, "no host between \"//\" and the path");
+	rc = decode_percent("host", host, host_len, u->host, sizeof(u->host), why, cap);
 	if (rc || !port)
 		return rc;
 	(void)snprintf(digits, sizeof(digits), "%.*s", (int)(end - port), port);
 	if ((size_t)(end - port) >= sizeof(digits) || strspn(port, "0123456789") < (size_t)(end - port))
-		return opt_refuse(&number, digits, c->why, c->cap);
-	return opt_set(&number, u, digits, c->why, c->cap);
+		return opt_refuse(&number, digits, why, cap);
+	return opt_set(&number, u, digits, why, cap);
 }
 
 int lt_url_parse(const char *url, const struct leat_opts *given, struct lt_url *ret, char *why,
 		 size_t cap)
 {
-	struct complaint c = { .why = why, .cap = cap };
 	const char *rest = url, *path;
 	struct leat_opts o;
 	struct lt_url *u = &o.url;
@@ -200,37 +178,37 @@ int lt_url_parse(const char *url, const struct leat_opts *given, struct lt_url *
 	int rc;
 
 	if (!url)
-		return refuse(&c, "no URL");
+		return opt_fail(-EINVAL, why, cap, "no URL");
 	lt_opts_init(&o, given);
-	rc = parse_scheme(&c, url, &u->scheme, &rest);
+	rc = parse_scheme(url, &u->scheme, &rest, why, cap);
 	if (rc)
 		return rc;
 	len = strcspn(rest, "/?");
 	if (u->scheme == LT_SCHEME_LOCAL) {
 		if (len)
-			return refuse(&c, "local: no host is named: local:///PATH/OF/SOCKET/EXPORT");
+			return opt_fail(-EINVAL, why, cap, "local: no host is named: local:///PATH/OF/SOCKET/EXPORT");
 	} else {
-		rc = parse_authority(&c, rest, len, u);
+		rc = parse_authority(rest, len, u, why, cap);
 		if (rc)
 			return rc;
 	}
 	path = rest + len;
 	len = strcspn(path, "?");
-	rc = decode_percent(&c, "path", path, len, u->path, sizeof(u->path));
+	rc = decode_percent("path", path, len, u->path, sizeof(u->path), why, cap);
 	if (rc)
 		return rc;
 	if (!u->path[0])
 		strcpy(u->path, "/");
 	if (path[len] == '?') {
-		rc = parse_options(&c, path + len + 1, &o);
+		rc = parse_options(path + len + 1, &o, why, cap);
 		if (rc)
 			return rc;
 	}
 	lt_opts_finish(u);
 	if (u->modes && u->scheme == LT_SCHEME_TCP)
-		return refuse(&c, "design= and fast_write= are for RDMA and local, not for TCP");
+		return opt_fail(-EINVAL, why, cap, "design= and fast_write= are for RDMA and local, not for TCP");
 	if (u->modes && !strcmp(u->registration, "window"))
-		return refuse(&c, "design= and fast_write= expose nothing that registration=window guards");
+		return opt_fail(-EINVAL, why, cap, "design= and fast_write= expose nothing that registration=window guards");
 	*ret = *u;
 	return 0;
 }
