@@ -113,7 +113,7 @@ static int ping_one(struct leat_block *b, struct leat *m, const char *url, unsig
 	printf("%-12s p50 %.1f us, best %.1f, worst %.1f, of %u calls\n", "round trip",
 	       tool_us(ns[count / 2]), tool_us(ns[0]), tool_us(ns[count - 1]), count);
 	printf("%-12s %" PRIu32 ", lowest %" PRIu32 ", on %u connection%s\n", "credits",
-	       info.credits, info.credits_low, info.conns, info.conns == 1 ? "" : "s");
+	       info.credits, info.credits_low, info.conns, tool_plural(info.conns));
 	if (info.send_inline)
 		printf("%-12s send %" PRIu32 ", receive %" PRIu32 " bytes\n", "inline",
 		       info.send_inline, info.recv_inline);
@@ -140,10 +140,8 @@ static int ping_url(const char *url, unsigned count)
 	struct leat *m;
 	int rc;
 
-	if (!tool_is_url(url)) {
-		log_err("%s: not a URL: leat://, rdma://, tcp:// or local:// is wanted here", url);
+	if (tool_check_url(url))
 		return TOOL_FAILED;
-	}
 	if (volume_or_mount(url, TOOL_IMPATIENT, &b, &m, why)) {
 		log_err("%s", why);
 		return TOOL_FAILED;

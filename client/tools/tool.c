@@ -72,6 +72,14 @@ bool tool_is_url(const char *arg)
 	return false;
 }
 
+int tool_check_url(const char *arg)
+{
+	if (tool_is_url(arg))
+		return 0;
+	log_err("%s: not a URL: leat://, rdma://, tcp:// or local:// is wanted here", arg);
+	return -EINVAL;
+}
+
 bool tool_ends_in_slash(const char *arg)
 {
 	size_t len = tool_is_url(arg) ? strcspn(arg, "?") : strlen(arg);
@@ -160,10 +168,9 @@ int tool_attach_with(const char *url, const char *opts, struct tool_target *ret)
 	size_t len;
 	int rc;
 
-	if (!tool_is_url(url)) {
-		log_err("%s: not a URL: leat://, rdma://, tcp:// or local:// is wanted here", url);
-		return -EINVAL;
-	}
+	rc = tool_check_url(url);
+	if (rc)
+		return rc;
 	rc = tool_mount(url, opts, &m);
 	if (rc < 0) {
 		log_err("%s", leat_error(NULL));
@@ -304,19 +311,13 @@ int tool_fail(struct leat *m, const char *name, int err)
 
 int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx), void *ctx)
 {
-	return tool_each_with(NULL, argc, argv, fn, ctx);
-}
-
-int tool_each_with(const char *opts, int argc, char **argv,
-		   int (*fn)(struct tool_target *t, void *ctx), void *ctx)
-{
 	int worst = TOOL_OK;
 
 	for (int i = 0; i < argc && !tool_interrupted(); i++) {
 		struct tool_target t = { 0 };
 		int rc = TOOL_FAILED;
 
-		if (!tool_attach_with(argv[i], opts, &t))
+		if (!tool_attach(argv[i], &t))
 			rc = fn(&t, ctx);
 		tool_detach(&t);
 		worst = MAX(worst, rc);

@@ -66,6 +66,9 @@ must_check int tool_options(const struct tool_cmd *c, int argc, char **argv, voi
 /** tool_is_url - is @arg a URL rather than a local file? */
 bool tool_is_url(const char *arg);
 
+/** tool_check_url - logs an @arg that is not a URL; Return: 0 or -EINVAL */
+must_check int tool_check_url(const char *arg);
+
 /** tool_ends_in_slash - does the name end in a slash? Then it must be a directory */
 bool tool_ends_in_slash(const char *arg);
 
@@ -159,9 +162,6 @@ int tool_fail(struct leat *m, const char *name, int err);
 
 /** tool_each - runs @fn on each URL of @argv, attached; Return: the worst exit status */
 int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx), void *ctx);
-/** tool_each_with - as tool_each(), mounted with @opts, or NULL */
-int tool_each_with(const char *opts, int argc, char **argv,
-		   int (*fn)(struct tool_target *t, void *ctx), void *ctx);
 
 /* Copied directory entries, without "." and "..". */
 struct tool_entry {

@@ -18,12 +18,10 @@
 int volume_attach(struct leat_session *s, const char *url, unsigned flags, struct leat_block **ret)
 {
 	struct leat_opts *o;
-	int rc;
+	int rc = tool_check_url(url);
 
-	if (!tool_is_url(url)) {
-		log_err("%s: not a URL: leat://, rdma://, tcp:// or local:// is wanted here", url);
-		return -EINVAL;
-	}
+	if (rc)
+		return rc;
 	rc = tool_opts_create(url, NULL, &o);
 	if (!rc)
 		rc = s ? leat_session_attach(s, url, o, flags, ret) : leat_block_attach(url, o, flags, ret);
@@ -99,7 +97,7 @@ int volume_describe(struct leat_block *b, char ret[VOLUME_TEXT_BYTES])
 	(void)snprintf(ret, VOLUME_TEXT_BYTES, "%s, %s in blocks of %" PRIu32 " bytes, %s, %s, %" PRIu32 " holder%s",
 		       info.name, tool_print_size(info.bytes, size), info.block,
 		       info.rdonly ? "read-only" : "read and write", info.shared ? "shared" : "exclusive", info.holders,
-		       info.holders == 1 ? "" : "s");
+		       tool_plural(info.holders));
 	text_clean(ret);
 	return 0;
 }

@@ -197,7 +197,7 @@ static void print_text(const struct bench_plan *plan, const struct results *r)
 	printf("%s over %s, ", plan->kind->name, r->transport);
 	if (plan->kind->data)
 		printf("%s blocks, ", tool_print_size(plan->block, size));
-	printf("qd %u, %u job%s, %.1f s\n", plan->qd, plan->jobs, plan->jobs == 1 ? "" : "s", s);
+	printf("qd %u, %u job%s, %.1f s\n", plan->qd, plan->jobs, tool_plural(plan->jobs), s);
 	if (plan->kind->data)
 		printf("  %-10s %.1f MB/s\n", "throughput", tool_ratio((double)r->bytes / 1e6, s));
 	printf("  %-10s %.0f op/s\n", "rate", tool_ratio((double)r->ops, s));

@@ -301,10 +301,10 @@ static void group(struct matrix *x, const struct reg_cell *cell, const char *tra
 	if (!x->json) {
 		printf("%s %s, %u buffer%s, ", tool_print_size(cell->block, size),
 		       x->plan.reads ? "reads" : "writes", cell->buffers,
-		       cell->buffers == 1 ? "" : "s");
+		       tool_plural(cell->buffers));
 		if (cell->buffers > 1)
 			printf("%u %% reused, ", cell->reuse);
-		printf("%u job%s\n", cell->jobs, cell->jobs == 1 ? "" : "s");
+		printf("%u job%s\n", cell->jobs, tool_plural(cell->jobs));
 	}
 	if (bytes <= x->memory)
 		run_group(x, *cell, transport);

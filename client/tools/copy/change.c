@@ -100,7 +100,7 @@ static int empty_dir(struct fs_base in, struct tool_path *p)
 	size_t len = p->len;
 	int rc, worst = TOOL_OK;
 
-	rc = fs_list(in, ".", &e);
+	rc = fs_list(in, &e);
 	if (rc)
 		return tool_fail(in.m, p->text, rc);
 	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {

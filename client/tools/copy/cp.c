@@ -135,7 +135,7 @@ static int copy_children(struct cp *cp)
 	struct tool_entries e;
 	int rc, worst = TOOL_OK;
 
-	rc = fs_list(cp->from_base, ".", &e);
+	rc = fs_list(cp->from_base, &e);
 	if (rc)
 		return cp_report(cp, COPY_FROM, rc);
 	cp->batch = &batch;

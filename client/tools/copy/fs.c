@@ -315,15 +315,15 @@ static int list_local(DIR *dir, struct tool_entries *ret)
 	return err;
 }
 
-int fs_list(struct fs_base b, const char *path, struct tool_entries *ret)
+int fs_list(struct fs_base b, struct tool_entries *ret)
 {
 	struct fs_file f;
 	DIR *dir;
 	int rc;
 
 	if (b.m)
-		return tool_list(fs_mount(b), path, ret);
-	rc = fs_open(b, path, O_RDONLY | O_DIRECTORY, 0, &f);
+		return tool_list(fs_mount(b), ".", ret);
+	rc = fs_open(b, ".", O_RDONLY | O_DIRECTORY, 0, &f);
 	if (rc)
 		return rc;
 	dir = fdopendir(f.fd);

@@ -87,8 +87,8 @@ must_check int fs_symlink(struct fs_base b, const char *target, const char *path
 must_check int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap);
 /** fs_mknod - creates a device, socket or pipe; the type is part of @mode */
 must_check int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t dev);
-/** fs_list - as tool_list(), unsorted for local directories */
-must_check int fs_list(struct fs_base b, const char *path, struct tool_entries *ret);
+/** fs_list - lists the directory @b as tool_list() does, unsorted if it is local */
+must_check int fs_list(struct fs_base b, struct tool_entries *ret);
 
 /* ---- fs_acl.c ---- */
 

@@ -136,7 +136,7 @@ static int sweep_dir(struct sweep *s, struct fs_base in)
 	struct tool_entries e;
 	int rc, worst = TOOL_OK;
 
-	rc = fs_list(in, ".", &e);
+	rc = fs_list(in, &e);
 	if (rc)
 		return tool_fail(in.m, s->path.text, rc);
 	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {

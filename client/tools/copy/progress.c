@@ -46,7 +46,7 @@ static void draw(struct progress *p, uint64_t now)
 		fprintf(stderr, "[%s] %3u%% ", bar, percent);
 	}
 	fprintf(stderr, " %s  %s/s  %llu file%s", done, rate, (unsigned long long)p->files,
-		p->files == 1 ? "" : "s");
+		tool_plural(p->files));
 	fflush(stderr);
 	p->drawn = true;
 	p->drawn_ns = now;

@@ -161,10 +161,10 @@ static void say_connection(struct leat *m, const struct leat_info *info)
 	if (info->send_inline)
 		doctor_report("messages", DOCTOR_OK, "calls of %u and replies of %u bytes go without chunks; "
 			      "%u credits on %u connection%s so far", info->send_inline, info->recv_inline,
-			      info->credits, info->conns, info->conns == 1 ? "" : "s");
+			      info->credits, info->conns, tool_plural(info->conns));
 	else
 		doctor_report("messages", DOCTOR_OK, "a stream; %u calls at once on %u connection%s",
-			      info->credits, info->conns, info->conns == 1 ? "" : "s");
+			      info->credits, info->conns, tool_plural(info->conns));
 	say_memory(m, info);
 	if (leat_describe(m, LEAT_TEXT_IDENTITY, 0, identity, sizeof(identity)) > 0)
 		doctor_report("identity", DOCTOR_OK, "%s", identity);
