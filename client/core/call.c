@@ -238,6 +238,20 @@ static bool may_connect_later(const struct lt_call *c, int err)
 	return err == -ECONNREFUSED || err == -ECONNRESET || err == -EHOSTUNREACH || err == -ENETUNREACH || err == -EPIPE;
 }
 
+/* A call ended with @status, not 0. Return: true: it is made again, or asks for the holder */
+static bool goes_on(struct lt_call *c, uint32_t status)
+{
+	if (c->proc->program->is_later(status))
+		return wait_for_jukebox(c);
+	if (c->cancelled)
+		return false;
+	if (lane_has_moved(c, status)) {
+		send_there(c);
+		return true;
+	}
+	return lt_call_ask_holder(c, status);
+}
+
 struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 {
 	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
@@ -259,17 +273,11 @@ struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 		return c;
 	if (!*err)
 		memcpy(&status, rpc->res, sizeof(status));
-	if (program->is_later(status) && c->cancelled) {
+	if (unlikely(status) && c->cancelled && program->is_later(status)) {
 		*err = -ECANCELED;
 		status = 0;
 	}
-	if (program->is_later(status) && wait_for_jukebox(c))
-		return NULL;
-	if (unlikely(status) && lane_has_moved(c, status) && !c->cancelled) {
-		send_there(c);
-		return NULL;
-	}
-	if (unlikely(status) && !c->cancelled && lt_call_ask_holder(c, status))
+	if (unlikely(status) && goes_on(c, status))
 		return NULL;
 	c->status = status;
 	if (program->feeds)

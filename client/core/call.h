@@ -25,7 +25,7 @@ struct leat;
 /* A program, and the statuses with which its results begin. */
 struct lt_program {
 	uint32_t prog, vers;
-	bool (*is_later)(uint32_t status); /* the server did nothing: the call is made again */
+	bool (*is_later)(uint32_t status); /* not 0: the server did nothing, and the call is made again */
 	uint32_t old_lane;                 /* the lane of the call has a newer connection; 0: calls have no lanes */
 	int (*to_errno)(uint32_t status);
 	const char *(*name)(uint32_t status); /* NULL: results do not begin with a status */
