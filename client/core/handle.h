@@ -95,7 +95,7 @@ struct leat {
  * @named: address of the server
  * @opts: as of leat_mount(), or NULL
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, -ENOMEM; -EIO: no random numbers.
  */
 must_check int lt_handle_create(struct leat_session *s, const struct lt_url *url, const struct rpcrdma_addr *named,
 				const struct leat_opts *opts, struct leat **ret);

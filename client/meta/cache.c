@@ -33,6 +33,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/siphash.h"
 #include "cache.h"
 
 #define FIRST_CHAINS 64u /* a mount that is idle costs little */
@@ -68,14 +69,21 @@ struct lt_cache {
 	uint64_t floor, files_floor; /* files_floor: of all objects that are not directories */
 	struct list objs, names;     /* least recently used first */
 	struct hash obj_at, name_at;
+	struct siphash_key key;      /* of both: others choose handles and names */
 };
 
 int lt_cache_create(uint32_t max_s, struct lt_cache **ret)
 {
 	struct lt_cache *c = calloc(1, sizeof(*c));
+	int rc;
 
 	if (!c)
 		return -ENOMEM;
+	rc = siphash_key_random(&c->key);
+	if (rc) {
+		free(c);
+		return rc;
+	}
 	list_init(&c->objs);
 	list_init(&c->names);
 	if (hash_init(&c->obj_at, FIRST_CHAINS) || hash_init(&c->name_at, FIRST_CHAINS)) {
@@ -109,23 +117,6 @@ uint64_t lt_cache_stamp(struct lt_cache *c)
 	return c ? ++c->stamp : 0;
 }
 
-static uint64_t hash_bytes(uint64_t h, const void *p, size_t len)
-{
-	const char *at = p;
-
-	while (len) {
-		size_t n = MIN(len, sizeof(uint64_t));
-		uint64_t word = 0;
-
-		memcpy(&word, at, n);
-		h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-		h ^= h >> 29;
-		at += n;
-		len -= n;
-	}
-	return h;
-}
-
 /* ---- objects ---- */
 
 static void doubt(struct lt_cache *c, struct obj *o)
@@ -134,14 +125,14 @@ static void doubt(struct lt_cache *c, struct obj *o)
 	o->known = ++c->stamp;
 }
 
-static uint64_t hash_fh(nfs_fh3 fh)
+static uint64_t hash_fh(const struct lt_cache *c, nfs_fh3 fh)
 {
-	return hash_bytes(fh.data.data_len, fh.data.data_val, fh.data.data_len);
+	return siphash(&c->key, fh.data.data_val, fh.data.data_len);
 }
 
 static struct obj *find_obj(struct lt_cache *c, nfs_fh3 fh)
 {
-	hash_for_each_equal(n, &c->obj_at, hash_fh(fh)) {
+	hash_for_each_equal(n, &c->obj_at, hash_fh(c, fh)) {
 		struct obj *o = container_of(n, struct obj, node);
 
 		if (o->fh.len != fh.data.data_len ||
@@ -175,7 +166,7 @@ static struct obj *add_obj(struct lt_cache *c, nfs_fh3 fh)
 	if (c->obj_at.n >= LT_CACHE_ENTRIES)
 		drop_obj(c, container_of(list_first(&c->objs), struct obj, lru));
 	lt_fh_take(&o->fh, &fh);
-	hash_add(&c->obj_at, &o->node, hash_fh(fh));
+	hash_add(&c->obj_at, &o->node, hash_fh(c, fh));
 	hash_grow(&c->obj_at);
 	list_add_tail(&c->objs, &o->lru);
 	return o;
@@ -322,14 +313,14 @@ bool lt_cache_data_holds(struct lt_cache *c, nfs_fh3 fh, uint64_t data, uint64_t
 
 /* ---- names ---- */
 
-static uint64_t hash_name(uint64_t names, const char *text)
+static uint64_t hash_name(const struct lt_cache *c, uint64_t names, const char *text)
 {
-	return hash_bytes(names, text, strlen(text));
+	return siphash(&c->key, text, strlen(text)) + names; /* a number of ours */
 }
 
 static struct name *find_name(struct lt_cache *c, uint64_t names, const char *text)
 {
-	hash_for_each_equal(at, &c->name_at, hash_name(names, text)) {
+	hash_for_each_equal(at, &c->name_at, hash_name(c, names, text)) {
 		struct name *n = container_of(at, struct name, node);
 
 		if (n->names == names && !strcmp(n->text, text))
@@ -361,7 +352,7 @@ static void add_name(struct lt_cache *c, uint64_t names, const char *text, const
 	if (fh)
 		lt_fh_take(&n->fh, fh);
 	memcpy(n->text, text, len);
-	hash_add(&c->name_at, &n->node, hash_name(names, text));
+	hash_add(&c->name_at, &n->node, hash_name(c, names, text));
 	hash_grow(&c->name_at);
 	list_add_tail(&c->names, &n->lru);
 }

@@ -36,7 +36,7 @@ enum lt_cache_answer { LT_CACHE_UNKNOWN, LT_CACHE_THERE, LT_CACHE_MISSING };
 /** lt_cache_create - creates an empty cache
  * @max_s: longest validity in seconds; 0: LT_CACHE_MAX_S
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, -ENOMEM; -EIO: no random numbers.
  */
 must_check int lt_cache_create(uint32_t max_s, struct lt_cache **ret);
 void lt_cache_destroy(struct lt_cache *c);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -402,6 +403,67 @@ static void bounds(void **state)
 	assert_int_equal(size_of(1000), -1);
 }
 
+/* ---- names that others have made ---- */
+
+#define PAIRS 12u /* of words of 8 bytes */
+#define NAME_BYTES (16 * PAIRS)
+
+/* The name whose number is the low bits of @i: in a hash without a key, what the first word of a pair changes is undone by
+ * the second one. */
+static void made_name(unsigned i, char *name)
+{
+	memset(name, 'a', NAME_BYTES);
+	name[NAME_BYTES] = '\0';
+	for (unsigned pair = 0; pair < PAIRS; pair++, name += 16, i >>= 1) {
+		if (!(i & 1))
+			continue;
+		name[7] = (char)(name[7] ^ 0x80);
+		name[12] ^= 0x04;
+		name[15] = (char)(name[15] ^ 0x80);
+	}
+}
+
+static void plain_name(unsigned i, char *name)
+{
+	snprintf(name, NAME_BYTES + 1, "%0*u", (int)NAME_BYTES, i);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* Return: the processor time of storing and finding as many names in @dir */
+static uint64_t store_names(unsigned dir, void (*make_name)(unsigned i, char *name))
+{
+	struct lt_cache_call call;
+	char name[NAME_BYTES + 1];
+	uint64_t start = cpu_ns();
+
+	told(dir, NF3DIR, 1, 7);
+	for (unsigned i = 0; i < 1u << PAIRS; i++) {
+		make_name(i, name);
+		call = sent(false);
+		looked_up(dir, name, FILE1 + i, &call);
+		assert_int_equal(found(dir, name), FILE1 + i);
+	}
+	return cpu_ns() - start;
+}
+
+/* Whoever can make files in a directory cannot make the cache slow. */
+static void names_of_others(void **state)
+{
+	uint64_t plain, made;
+
+	(void)state;
+	plain = store_names(DIR1, plain_name);
+	made = store_names(DIR2, made_name);
+	assert_in_range(made, 0, 8 * plain);
+}
+
 static void none(void **state)
 {
 	struct lt_cache *kept = c;
@@ -433,6 +495,7 @@ int main(void)
 		TEST(doubts_by_name),
 		TEST(data),
 		TEST(bounds),
+		TEST(names_of_others),
 		TEST(none),
 	};
 #undef TEST
