@@ -158,8 +158,7 @@ static void note_server(struct lt_server *s, const ctl_info *info)
 
 	s->is_leatd = true;
 	memcpy(s->instance, info->instance, sizeof(s->instance));
-	for (size_t i = 0; i < sizeof(s->instance); i++)
-		snprintf(hex + 2 * i, 3, "%02x", s->instance[i]);
+	text_put_hex(s->instance, sizeof(s->instance), hex);
 	snprintf(s->name, sizeof(s->name), "leatd %.16s instance %.16s", info->release, hex);
 }
 
