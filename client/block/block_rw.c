@@ -133,17 +133,6 @@ static bool subreq_replied(struct lt_subreq *p)
 	return true;
 }
 
-static bool end_io(struct lt_bulk *io)
-{
-	(void)io;
-	return false;
-}
-
-static void release_block(void *b)
-{
-	(void)b; /* it is detached when no task is left */
-}
-
 static const struct lt_bulk_ops block_ops = {
 	.parts = PARTS,
 	.stages = true,
@@ -151,8 +140,7 @@ static const struct lt_bulk_ops block_ops = {
 	.begin = begin_io,
 	.send = send_subreq,
 	.replied = subreq_replied,
-	.ending = end_io,
-	.release = release_block,
+	/* no .release: the volume is detached when no task is left */
 };
 
 static int check_io(const struct leat_block *b, bool write, const struct iovec *iov, int cnt, uint64_t off,

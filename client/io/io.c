@@ -33,8 +33,7 @@ static void begin_io(struct lt_bulk *io)
 
 static bool end_io(struct lt_bulk *io)
 {
-	if (io->write)
-		lt_readahead_drop(io->object); /* data read in the meantime may predate the write */
+	lt_readahead_drop(io->object); /* data read in the meantime may predate the write */
 	return false;
 }
 

@@ -445,8 +445,6 @@ static bool end_io(struct lt_bulk *io)
 {
 	struct leat_file *f = io->object;
 
-	if (!io->write)
-		return false;
 	lt_readahead_drop(f); /* data read in the meantime may predate the write */
 	if (!is_sync(io) || !io->changed || io->phase == PHASE_REPORTED || io->task.cancelled || !lt_striped_owes(f->striped))
 		return false;

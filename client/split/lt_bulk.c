@@ -208,7 +208,8 @@ static void release_bulk(struct lt_task *t)
 	void *object = b->object;
 
 	put_bulk(t->m->session, b);
-	ops->release(object);
+	if (ops->release)
+		ops->release(object);
 }
 
 static void finish_bulk(struct lt_bulk *b)
@@ -402,6 +403,12 @@ static struct lt_subreq *next_subreq(struct lt_bulk *b)
 	return NULL;
 }
 
+/* Return: true: another call follows those of the operation */
+static bool is_ending(struct lt_bulk *b)
+{
+	return b->write && b->ops->ending && b->ops->ending(b);
+}
+
 /* Sends subrequests as long as the window allows; finishes after the last subrequest has completed. */
 static void issue(struct lt_bulk *b)
 {
@@ -423,7 +430,7 @@ static void issue(struct lt_bulk *b)
 	}
 	if (b->task.cancelled)
 		lt_bulk_stop(b, b->next, -ECANCELED);
-	if (!b->flying && !b->is_waiting && !b->ops->ending(b))
+	if (!b->flying && !b->is_waiting && !is_ending(b))
 		finish_bulk(b);
 }
 

@@ -99,10 +99,10 @@ struct lt_bulk_ops {
 	/* A call ended with an error. It may be replaced by another one, which is explained then. NULL: leave it.
 	 * Return: true: the call was sent again, or another one for it */
 	bool (*failed)(struct lt_subreq *p, int *err);
-	/* All subrequests have ended; the result may still be changed (lt_bulk_stop). Return: true: another call was sent
-	 * (lt_bulk_ask); this runs again when it has ended */
+	/* All subrequests of a write have ended; the result may still be changed (lt_bulk_stop). NULL: leave it.
+	 * Return: true: another call was sent (lt_bulk_ask); this runs again when it has ended */
 	bool (*ending)(struct lt_bulk *b);
-	/* The operation has been freed, its callback follows. */
+	/* The operation has been freed, its callback follows. NULL: nothing is left to do */
 	void (*release)(void *object);
 };
 
