@@ -502,11 +502,12 @@ static void in_fragments(void **state)
 	stream_open(&s);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
 		for (size_t k = 0; k < ARRAY_SIZE(steps); k++) {
-			uint8_t *want = malloc(sizes[i] + 1);
+			uint8_t *want;
 			uint32_t xid;
 
 			if (sizes[i] / steps[k] > 5000)
 				continue;
+			want = malloc(sizes[i] + 1);
 			xid = stream_call(&s, &r, sizes[i]);
 			stream_reply(&s, xid + 77, sizes[i], steps[k]); /* of no call */
 			stream_reply(&s, xid, sizes[i], steps[k]);
