@@ -112,7 +112,8 @@ static void link_end(struct rr_link *l)
 		     atomic_load(&l->dev->windows) == RR_WINDOWS_BROKEN;
 	char why[sizeof(l->why)];
 
-	if (!end_calls(l)) { /* it has been connected, so the timer calls this function */
+	if (!end_calls(l)) {
+		/* it has been connected, so the timer calls this function */
 		rpcrdma_timer_set(l->engine, &l->drain_timer, SETTLE_MS * NS_PER_MS);
 		return;
 	}
