@@ -215,12 +215,10 @@ static int plan(struct rr_link *l, struct rr_call *call, struct rr_stream *s, st
 	}
 	*p = (struct rr_plan_call){
 		.head_bytes = rr_stream_len(s) + (apart ? call->ready_bytes : 0),
-		.has_arg = s->has_payload,
-		.arg_bytes = s->has_payload ? s->payload.length : 0,
+		.arg_bytes = s->payload.length,
 		.head_segs = apart ? 1 + segments(l->clnt, ready->iov, ready->iovcnt, call->ready_bytes) : 1,
 		.reply_max = reply_max,
 		.reply_whole = call->room != NULL,
-		.has_result = room > 0,
 		.result_max = (uint32_t)room,
 		.result_segs = segments_upto(l->clnt, call->user->sink, call->user->sinkcnt, room, limit),
 		.reply_segs = call->room ? segments(l->clnt, &room_iov, 1, round_up4(reply_max)) : 1,

@@ -71,8 +71,8 @@ static unsigned offered_reply_segs(const struct rr_plan_call *p)
 /* Chooses the offered chunks. The responder returns every chunk, so they lengthen the reply too. */
 static int plan_offer(struct rr_plan_call *p)
 {
-	bool reducible = p->has_result && p->result_max && !p->no_reduce;
-	size_t whole = plus(p->reply_max, p->has_result && !p->reply_whole ? padded(p->result_max) : 0);
+	bool reducible = p->result_max && !p->no_reduce;
+	size_t whole = plus(p->reply_max, p->reply_whole ? 0 : padded(p->result_max));
 	size_t rest = whole, read_back = reducible && p->result_read ? 1 : 0;
 
 	p->write_chunk = false;
@@ -113,10 +113,9 @@ static bool call_fits(const struct rr_plan_call *p, size_t read_segs, size_t inl
 
 int rr_plan_call(struct rr_plan_call *p)
 {
-	bool has_bytes = p->has_arg && p->arg_bytes;
-	bool reducible = has_bytes && !p->no_reduce;
-	size_t whole = plus(p->head_bytes, has_bytes ? padded(p->arg_bytes) : 0);
-	size_t arg_segs = has_bytes ? p->arg_segs : 0;
+	bool reducible = p->arg_bytes && !p->no_reduce;
+	size_t whole = plus(p->head_bytes, padded(p->arg_bytes));
+	size_t arg_segs = p->arg_bytes ? p->arg_segs : 0;
 	int err;
 
 	err = plan_offer(p);
@@ -133,7 +132,7 @@ int rr_plan_call(struct rr_plan_call *p)
 		p->form = reducible ? RR_CALL_LONG_READ : RR_CALL_LONG;
 	else
 		return -EMSGSIZE;
-	assert(p->form == RR_CALL_INLINE || !has_bytes || p->arg_segs);
+	assert(p->form == RR_CALL_INLINE || !p->arg_bytes || p->arg_segs);
 	assert(p->form == RR_CALL_INLINE || p->form == RR_CALL_READ_CHUNK || p->head_segs);
 	return 0;
 }

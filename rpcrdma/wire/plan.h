@@ -26,13 +26,11 @@ enum rr_call_form {
 struct rr_plan_call {
 	/* in */
 	size_t head_bytes;       /* RPC call without its payload and pad */
-	bool has_arg;            /* arguments contain a payload ... */
-	uint32_t arg_bytes;      /* ... of this size, without pad */
+	uint32_t arg_bytes;      /* payload of the arguments, without pad; 0: none */
 	unsigned arg_segs;       /* segments of its memory in a chunk */
 	unsigned head_segs;      /* segments of the message itself as a long call */
 	size_t reply_max;        /* largest RPC reply without its payload */
-	bool has_result;         /* results contain a payload ... */
-	uint32_t result_max;     /* ... of at most this size */
+	uint32_t result_max;     /* largest payload of the results; 0: none */
 	unsigned result_segs, reply_segs;
 	uint32_t send_max;       /* largest Send this way (call inline threshold) */
 	uint32_t recv_max;       /* largest Send the other way (reply inline threshold) */

@@ -28,7 +28,7 @@ static size_t encoded_header(const struct rr_plan_call *p)
 	if (p->form >= RR_CALL_LONG)
 		for (unsigned i = 0; i < p->head_segs; i++)
 			h.reads[h.nreads++] = (struct rr_read_seg){ 0, { i, 4096, 0 } };
-	if (p->has_arg && p->arg_bytes && p->form != RR_CALL_INLINE)
+	if (p->arg_bytes && p->form != RR_CALL_INLINE)
 		for (unsigned i = 0; i < p->arg_segs; i++)
 			h.reads[h.nreads++] =
 				(struct rr_read_seg){ p->form == RR_CALL_LONG ? 0 : 112,
@@ -56,21 +56,20 @@ static size_t padded(uint32_t n)
 static void check_fits(const struct rr_plan_call *p)
 {
 	size_t hdr = encoded_header(p), send = hdr, back = RR_HDR_MIN;
-	bool has_bytes = p->has_arg && p->arg_bytes;
 
 	if (p->form == RR_CALL_INLINE)
-		send += p->head_bytes + (has_bytes ? padded(p->arg_bytes) : 0);
+		send += p->head_bytes + padded(p->arg_bytes);
 	else if (p->form == RR_CALL_READ_CHUNK)
 		send += p->head_bytes;
 	assert_true(send <= p->send_max);
 	assert_true(p->form == RR_CALL_INLINE || p->form == RR_CALL_LONG ||
-		    (has_bytes && !p->no_reduce)); /* 14: nothing taken out of nothing */
+		    (p->arg_bytes && !p->no_reduce)); /* 14: nothing taken out of nothing */
 
 	if (p->write_chunk)
 		back += 8 + 16 * p->result_segs;
 	if (p->reply_chunk) { /* 38 */
 		size_t rest = p->reply_max +
-			      (p->has_result && !p->write_chunk ? padded(p->result_max) : 0);
+			      (p->write_chunk ? 0 : padded(p->result_max));
 
 		assert_true(p->reply_chunk_bytes >= rest);
 		assert_int_equal(p->reply_chunk_bytes % 4, 0);
@@ -79,13 +78,13 @@ static void check_fits(const struct rr_plan_call *p)
 	} else {
 		size_t whole = back + p->reply_max;
 
-		if (!p->write_chunk && p->has_result)
+		if (!p->write_chunk)
 			whole += padded(p->result_max);
 		assert_true(whole <= p->recv_max); /* 38 */
 		assert_int_equal(p->reply_chunk_bytes, 0);
 	}
 	if (p->write_chunk)
-		assert_true(p->has_result && p->result_max && !p->no_reduce);
+		assert_true(p->result_max && !p->no_reduce);
 }
 
 struct call_case {
@@ -99,27 +98,26 @@ struct call_case {
 /* clang-format off */
 static const struct call_case call_cases[] = {
 	{ "NULL", { .head_bytes = 40, .reply_max = 24, BOTH(1024), SEGS(1) }, 0 },
-	{ "READ 3 KiB", { .head_bytes = 104, .reply_max = 128, .has_result = true,
+	{ "READ 3 KiB", { .head_bytes = 104, .reply_max = 128,
 	  .result_max = 3072, BOTH(4096), SEGS(1) }, 0 },
-	{ "READ 1 MiB", { .head_bytes = 104, .reply_max = 128, .has_result = true,
+	{ "READ 1 MiB", { .head_bytes = 104, .reply_max = 128,
 	  .result_max = 1 << 20, BOTH(4096), SEGS(8), .write_chunk = true }, 0 },
-	{ "READ 1 KiB at 1024", { .head_bytes = 104, .reply_max = 128, .has_result = true,
+	{ "READ 1 KiB at 1024", { .head_bytes = 104, .reply_max = 128,
 	  .result_max = 1024, BOTH(1024), SEGS(1), .write_chunk = true }, 0 },
-	{ "READ of nothing", { .head_bytes = 104, .reply_max = 128, .has_result = true,
-	  BOTH(1024), SEGS(0) }, 0 },
-	{ "WRITE 3500", { .head_bytes = 112, .reply_max = 136, .has_arg = true, .arg_bytes = 3500,
+	{ "READ of nothing", { .head_bytes = 104, .reply_max = 128, BOTH(1024), SEGS(0) }, 0 },
+	{ "WRITE 3500", { .head_bytes = 112, .reply_max = 136, .arg_bytes = 3500,
 	  BOTH(4096), SEGS(1) }, 0 },
-	{ "WRITE 5001", { .head_bytes = 112, .reply_max = 136, .has_arg = true, .arg_bytes = 5001,
+	{ "WRITE 5001", { .head_bytes = 112, .reply_max = 136, .arg_bytes = 5001,
 	  BOTH(4096), SEGS(1), .form = RR_CALL_READ_CHUNK }, 0 },
-	{ "WRITE 1 MiB", { .head_bytes = 112, .reply_max = 136, .has_arg = true,
+	{ "WRITE 1 MiB", { .head_bytes = 112, .reply_max = 136,
 	  .arg_bytes = 1 << 20, BOTH(4096), SEGS(9), .form = RR_CALL_READ_CHUNK }, 0 },
-	{ "WRITE of nothing, forced", { .head_bytes = 112, .reply_max = 136, .has_arg = true,
+	{ "WRITE of nothing, forced", { .head_bytes = 112, .reply_max = 136,
 	  BOTH(4096), .force_chunks = true, SEGS(0) }, 0 },
 	{ "WRITE and READ of a byte, forced", { .head_bytes = 112, .reply_max = 136,
-	  .has_arg = true, .arg_bytes = 1, .has_result = true, .result_max = 1, BOTH(4096),
+	  .arg_bytes = 1, .result_max = 1, BOTH(4096),
 	  .force_chunks = true, SEGS(1), .form = RR_CALL_READ_CHUNK, .write_chunk = true }, 0 },
 	{ "forced, but the chunk is what does not fit", { .head_bytes = 988, .reply_max = 24,
-	  .has_arg = true, .arg_bytes = 8, BOTH(1024), .force_chunks = true, SEGS(1) }, 0 },
+	  .arg_bytes = 8, BOTH(1024), .force_chunks = true, SEGS(1) }, 0 },
 	{ "READDIRPLUS", { .head_bytes = 116, .reply_max = 65660, BOTH(4096), SEGS(1),
 	  .reply_chunk = true, .reply_chunk_bytes = 65660 }, 0 },
 	{ "a Reply chunk of one segment, and the call fits to the byte", { .head_bytes = 1024 - 48,
@@ -128,41 +126,41 @@ static const struct call_case call_cases[] = {
 	{ "reply not of words", { .head_bytes = 116, .reply_max = 5001, BOTH(4096), SEGS(1),
 	  .reply_chunk = true, .reply_chunk_bytes = 5004 }, 0 },
 	{ "long head of a reply and a payload", { .head_bytes = 116, .reply_max = 5000,
-	  .has_result = true, .result_max = 65536, BOTH(4096), SEGS(2), .write_chunk = true,
+	  .result_max = 65536, BOTH(4096), SEGS(2), .write_chunk = true,
 	  .reply_chunk = true, .reply_chunk_bytes = 5000 }, 0 }, /* 36 */
 	{ "SETACL", { .head_bytes = 4072, .reply_max = 116, BOTH(4096), .head_segs = 2,
 	  .form = RR_CALL_LONG }, 0 }, /* 22 */
 	{ "long call, reply chunk", { .head_bytes = 9000, .reply_max = 9001, BOTH(4096), SEGS(1),
 	  .form = RR_CALL_LONG, .reply_chunk = true, .reply_chunk_bytes = 9004 }, 0 },
-	{ "long head and a payload", { .head_bytes = 4090, .reply_max = 116, .has_arg = true,
+	{ "long head and a payload", { .head_bytes = 4090, .reply_max = 116,
 	  .arg_bytes = 65536, BOTH(4096), SEGS(2), .form = RR_CALL_LONG_READ }, 0 }, /* 23 */
 	{ "payload with an integrity checksum", { .head_bytes = 200, .reply_max = 200,
-	  .has_arg = true, .arg_bytes = 65536, .has_result = true, .result_max = 65535,
+	  .arg_bytes = 65536, .result_max = 65535,
 	  .no_reduce = true, BOTH(4096), SEGS(2), .form = RR_CALL_LONG, .reply_chunk = true,
 	  .reply_chunk_bytes = 65736 }, 0 }, /* 86 */
-	{ "no_reduce and force_chunks", { .head_bytes = 200, .reply_max = 200, .has_arg = true,
-	  .arg_bytes = 100, .has_result = true, .result_max = 100, .no_reduce = true,
+	{ "no_reduce and force_chunks", { .head_bytes = 200, .reply_max = 200,
+	  .arg_bytes = 100, .result_max = 100, .no_reduce = true,
 	  .force_chunks = true, BOTH(4096), SEGS(2) }, 0 },
-	{ "thresholds that differ", { .head_bytes = 100, .reply_max = 100, .has_arg = true,
-	  .arg_bytes = 2000, .has_result = true, .result_max = 2000, .send_max = 4096,
+	{ "thresholds that differ", { .head_bytes = 100, .reply_max = 100,
+	  .arg_bytes = 2000, .result_max = 2000, .send_max = 4096,
 	  .recv_max = 1024, SEGS(1), .write_chunk = true }, 0 },
 	{ "64 segments at 1024: not even the header", { .head_bytes = 112, .reply_max = 136,
-	  .has_arg = true, .arg_bytes = 1 << 20, BOTH(1024), SEGS(64) }, -EMSGSIZE },
-	{ "64 segments at 4096", { .head_bytes = 112, .reply_max = 136, .has_arg = true,
+	  .arg_bytes = 1 << 20, BOTH(1024), SEGS(64) }, -EMSGSIZE },
+	{ "64 segments at 4096", { .head_bytes = 112, .reply_max = 136,
 	  .arg_bytes = 1 << 20, BOTH(4096), SEGS(64), .form = RR_CALL_READ_CHUNK }, 0 },
-	{ "65 segments", { .head_bytes = 112, .reply_max = 136, .has_arg = true,
+	{ "65 segments", { .head_bytes = 112, .reply_max = 136,
 	  .arg_bytes = 1 << 20, BOTH(65536), SEGS(65) }, -EMSGSIZE },
 	{ "returned chunks over recv_max", { .head_bytes = 112, .reply_max = 136,
-	  .has_result = true, .result_max = 1 << 20, .send_max = 4096, .recv_max = 1024, SEGS(64)
+	  .result_max = 1 << 20, .send_max = 4096, .recv_max = 1024, SEGS(64)
 	  }, -EMSGSIZE },
-	{ "65 result segments", { .head_bytes = 112, .reply_max = 136, .has_result = true,
+	{ "65 result segments", { .head_bytes = 112, .reply_max = 136,
 	  .result_max = 1 << 20, BOTH(65536), SEGS(65) }, -EMSGSIZE },
 	{ "absurd head", { .head_bytes = SIZE_MAX, BOTH(4096), SEGS(1), .form = RR_CALL_LONG }, 0
 	  },
 	{ "absurd reply", { .head_bytes = 40, .reply_max = SIZE_MAX, BOTH(4096), SEGS(1) },
 	  -EMSGSIZE },
 	{ "absurd reply and result", { .head_bytes = 40, .reply_max = SIZE_MAX - 7,
-	  .has_result = true, .result_max = UINT32_MAX, .no_reduce = true, BOTH(4096), SEGS(1) },
+	  .result_max = UINT32_MAX, .no_reduce = true, BOTH(4096), SEGS(1) },
 	  -EMSGSIZE },
 };
 /* clang-format on */
@@ -220,10 +218,8 @@ static void test_call_edges(void **state)
 				.recv_max = thresholds[t],
 				.head_segs = 1,
 				.reply_segs = 3,
-				.has_arg = true,
 				.arg_bytes = size - 112,
 				.arg_segs = 9,
-				.has_result = true,
 				.result_max = size - 128,
 				.result_segs = 9,
 			};
@@ -257,12 +253,10 @@ static void test_call_random(void **state)
 		p = (struct rr_plan_call){
 			.head_bytes = r[0] % 5000 * 4,
 			.reply_max = r[1] % 5000,
-			.has_arg = r[2] & 1,
-			.arg_bytes = r[3] % (r[2] & 2 ? 5000 : 2000000),
+			.arg_bytes = r[2] & 1 ? r[3] % (r[2] & 2 ? 5000 : 2000000) : 0,
 			.arg_segs = 1 + r[4] % 20,
 			.head_segs = 1 + r[5] % 4,
-			.has_result = r[6] & 1,
-			.result_max = r[7] % (r[6] & 2 ? 5000 : 2000000),
+			.result_max = r[6] & 1 ? r[7] % (r[6] & 2 ? 5000 : 2000000) : 0,
 			.result_segs = 1 + r[8] % 20,
 			.reply_segs = 1 + r[9] % 20,
 			.send_max = thresholds[r[10] % 3],
@@ -406,7 +400,6 @@ static void test_both_ends(void **state)
 				struct rr_plan_call c = {
 					.head_bytes = 104,
 					.reply_max = head,
-					.has_result = true,
 					.result_max = result,
 					.result_segs = 8,
 					.reply_segs = 4,
