@@ -43,7 +43,7 @@ static int check_range(struct req *r, uint64_t off, uint64_t bytes)
 	if (off % e->block || bytes % e->block)
 		return -EINVAL;
 	/* a write would make a file that has shrunk grow again */
-	if (r->proc->modifies && e->volume.limits.answers_at_once && bytes)
+	if (r->proc->modifies && e->backing.limits.answers_at_once && bytes)
 		block_volume_look_again(e->vol);
 	if (range_fits(off, bytes, block_entry_bytes(e)))
 		return 0;

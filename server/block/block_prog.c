@@ -140,7 +140,7 @@ static int authorize(struct req *r)
 	err = find_volume(r);
 	if (err)
 		return err;
-	r->dev = call->entry->volume.dev;
+	r->dev = call->entry->backing.dev;
 	return r->proc->modifies && call->entry->conf.ro ? -EROFS : 0;
 }
 

@@ -82,9 +82,9 @@ struct block_entry *block_set_find_id(const struct block_set *s, uint64_t id)
 	return NULL;
 }
 
-static struct volume *volume_of(struct served *s, size_t i)
+static struct backing *backing_of(struct served *s, size_t i)
 {
-	return &container_of(s, struct block_set, served)->v[i].volume;
+	return &container_of(s, struct block_set, served)->v[i].backing;
 }
 
 static void close_set(struct served *served)
@@ -120,7 +120,7 @@ static int open_file(const struct block_entry *e, struct store_file *ret)
 	fd = open(path, (e->conf.ro ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	store_adopt((struct volume *)(uintptr_t)&e->volume, fd, !e->conf.ro, ret);
+	store_adopt((struct backing *)(uintptr_t)&e->backing, fd, !e->conf.ro, ret);
 	ret->dev = e->vol->dev;
 	ret->ino = e->vol->ino;
 	return 0;
@@ -203,10 +203,10 @@ static int open_entry(const struct block_conf *c, const struct block_set *old, c
 	block_volume_enter(e->vol);
 	if (c->data.write == DATA_WRITE_CACHED)
 		block_state_cached(e->vol->state);
-	e->volume = (struct volume){ .name = e->conf.name, .path = e->conf.path, .data = &e->conf.data,
+	e->backing = (struct backing){ .name = e->conf.name, .path = e->conf.path, .data = &e->conf.data,
 				     .dev = e->vol->dev, .ino = e->vol->ino, .fsyncs = e->vol->fsyncs,
 				     .one_sync = true, .sync_fd = e->vol->lock_fd };
-	fs_limits_find_file(e->vol->lock_fd, &e->volume.limits);
+	fs_limits_find_file(e->vol->lock_fd, &e->backing.limits);
 	e->block = MAX(e->conf.block, e->vol->sector);
 	return find_caps(e);
 }
@@ -307,7 +307,7 @@ int block_set_create(const struct conf *conf, struct block_set *old, const char 
 			block_set_stay(old);
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	}
-	served_init(&s->served, 0, volume_of, close_set);
+	served_init(&s->served, 0, backing_of, close_set);
 	s->served.open_use = open_files;
 	s->served.close_use = close_files;
 	s->serial = atomic_fetch_add(&serials, 1) + 1;

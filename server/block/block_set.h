@@ -21,7 +21,7 @@ struct conf;
 struct block_entry {
 	struct block_volume *vol; /* a reference */
 	struct block_conf conf;
-	struct volume volume; /* what its stores serve */
+	struct backing backing; /* what its stores serve */
 	struct store_caps caps;
 	uint32_t block;	      /* bytes: the block size */
 	unsigned idx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * data_conf.c - how the data of a volume is stored and travels: its options
+ * data_conf.c - how the data of an export or a volume is stored and travels: its options
  *
  * Operation: one table; export.c passes options here that are not its own.
  * Memory:    plain data of the caller's.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * data_conf.h - how the data of a volume is stored and travels: its options
+ * data_conf.h - how the data of an export or a volume is stored and travels: its options
  */
 #ifndef LEAT_SERVER_DATA_CONF_H
 #define LEAT_SERVER_DATA_CONF_H

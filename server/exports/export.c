@@ -289,13 +289,13 @@ static int open_one(const struct export_conf *conf, struct export *e)
 		return e->root_fd;
 	if (fstat(e->root_fd, &st))
 		return -errno;
-	e->volume.name = e->conf.name;
-	e->volume.path = e->conf.path;
-	e->volume.data = &e->conf.data;
-	e->volume.dev = st.st_dev;
-	e->volume.ino = st.st_ino;
+	e->backing.name = e->conf.name;
+	e->backing.path = e->conf.path;
+	e->backing.data = &e->conf.data;
+	e->backing.dev = st.st_dev;
+	e->backing.ino = st.st_ino;
 	e->id = identity(e, &st);
-	fs_limits_find(e->root_fd, !conf->ro, &e->volume.limits);
+	fs_limits_find(e->root_fd, !conf->ro, &e->backing.limits);
 	return 0;
 }
 

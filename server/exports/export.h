@@ -14,7 +14,7 @@
 #include "base/util.h"
 #include "peers.h"
 #include "spec.h"
-#include "volume.h"
+#include "backing.h"
 
 struct dir_watch;
 struct export;
@@ -70,7 +70,7 @@ struct export
 	uint32_t id;  /* hash of name and directory, the same at every start: part of each file handle */
 	unsigned idx; /* index in its table */
 	int root_fd;  /* O_RDONLY on the directory */
-	struct volume volume; /* what its stores serve */
+	struct backing backing; /* what its stores serve */
 	unsigned fh_kind; /* kind of its handles: enum fh_kind */
 	int mount_id;	  /* of the root, for FH_KERNEL */
 	struct dir_watch *dirs; /* of its file system, or NULL: directories are not watched */

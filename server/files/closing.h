@@ -35,7 +35,7 @@ int must_check closing_create(struct loop *loop, void (*closed)(void *ctx, size_
 void closing_destroy(struct closing *c);
 
 /** closing_has_room - may a caller open more files of a file system that it adds here soon after?
- * @fs: st_dev of the volume
+ * @fs: its st_dev, as backing.dev
  *
  * closing_add() does not depend on the result.
  *
@@ -44,20 +44,20 @@ void closing_destroy(struct closing *c);
 bool closing_has_room(const struct closing *c, uint64_t fs);
 
 /** closing_count - counts the descriptors of a file system that are not closed yet, those at workers included
- * @fs: st_dev of the volume
+ * @fs: its st_dev, as backing.dev
  * @all: set to the number for all file systems
  */
 size_t closing_count(const struct closing *c, uint64_t fs, size_t *all);
 
 /** closing_hurry - submits the descriptors collected for a file system, without waiting for the timer
- * @fs: st_dev of the volume
+ * @fs: its st_dev, as backing.dev
  *
  * Does nothing while a worker has a batch of this file system.
  */
 void closing_hurry(struct closing *c, uint64_t fs);
 
 /** closing_add - closes @fd soon, on a worker; without memory at once, on this thread
- * @fs: st_dev of its volume
+ * @fs: the file system of @fd
  * @fd: owned by @c from now on
  */
 void closing_add(struct closing *c, uint64_t fs, int fd);

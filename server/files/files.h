@@ -24,7 +24,7 @@
 /* Waits in files->waiting until files_may_open() allows one more file. Embedded in what waits. */
 struct files_waiter {
 	struct list link;
-	uint64_t fs; /* st_dev of the volume */
+	uint64_t fs; /* as backing.dev */
 	void (*resume)(struct files_waiter *w); /* it is not linked any more */
 };
 
@@ -69,7 +69,7 @@ struct fdcache_entry *files_keep(struct files *f, const struct fh *fh, const str
 				 uint64_t ino);
 
 /** files_may_open - may more files of a file system be opened for a cache?
- * @fs: st_dev of the volume
+ * @fs: its st_dev, as backing.dev
  *
  * A file system may have max / 2 descriptors that wait to be closed. All file systems together may have max, but this
  * limit does not apply to a file system with CLOSING_BATCH of them or fewer.

@@ -447,8 +447,8 @@ static bool pass_lock(const struct fh_obj *dir)
 
 static bool is_watchable(const struct fh_obj *dir)
 {
-	return dir->wcc && dir->exp->dirs && dir->exp->volume.limits.tells_changes &&
-	       stx_dev(&dir->stx) == dir->exp->volume.dev;
+	return dir->wcc && dir->exp->dirs && dir->exp->backing.limits.tells_changes &&
+	       stx_dev(&dir->stx) == dir->exp->backing.dev;
 }
 
 /* The first change since the watch began: is its ctime known to stand for one state? */
@@ -466,7 +466,7 @@ static void look_first(const struct dir_watch *w, const struct dir_part *p)
 	d->run = (struct dir_run){
 		.known = ctime < tick && !dir_ctime_was_told(d->dev, d->ino, ctime) &&
 			 (ctime > w->all->since_ns || w->all->no_past ||
-			  p->obj->exp->volume.limits.ctimes_differ),
+			  p->obj->exp->backing.limits.ctimes_differ),
 		.ctime_ns = ctime,
 	};
 }

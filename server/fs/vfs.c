@@ -222,7 +222,7 @@ static int sync_fs_of(const struct fh_obj *o)
 	int err = syncfs(o->exp->root_fd) ? -errno : 0;
 
 	if (err)
-		fsync_batch_lost(o->exp->volume.fsyncs, stx_dev(&o->stx));
+		fsync_batch_lost(o->exp->backing.fsyncs, stx_dev(&o->stx));
 	return err;
 }
 
@@ -231,7 +231,7 @@ static int sync_fd(const struct fh_obj *o, int fd)
 	int err = fsync(fd) ? -errno : 0;
 
 	if (err && err != -EINVAL)
-		fsync_batch_lost(o->exp->volume.fsyncs, stx_dev(&o->stx));
+		fsync_batch_lost(o->exp->backing.fsyncs, stx_dev(&o->stx));
 	return err;
 }
 
@@ -270,7 +270,7 @@ int vfs_sync(const struct fh_obj *o)
 		return 0;
 	if (!S_ISDIR(o->stx.stx_mode))
 		return vfs_after(sync_now(o));
-	return vfs_after(fsync_batch_run(o->exp->volume.fsyncs, stx_dev(&o->stx), o->stx.stx_ino, sync_now, o));
+	return vfs_after(fsync_batch_run(o->exp->backing.fsyncs, stx_dev(&o->stx), o->stx.stx_ino, sync_now, o));
 }
 
 /* ---- attributes --------------------------------------------------------------------------- */

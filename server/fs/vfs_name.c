@@ -118,7 +118,7 @@ static int finish(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		unmake(s, dir, name, cr, &m->obj);
 	/* a new empty file is in the same transaction as its name, if the file system orders names; later changes may
 	 * be in a later transaction */
-	if (!err && (left.set || added || !dir->exp->volume.limits.orders_names))
+	if (!err && (left.set || added || !dir->exp->backing.limits.orders_names))
 		err = m->fd >= 0 ? vfs_sync_fd(&m->obj, m->fd) : vfs_sync(&m->obj);
 	if (!err)
 		err = vfs_sync(dir);
@@ -456,7 +456,7 @@ int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_nam
 	}
 	fh_note_moved(s, &o, from, from_name, to, to_name);
 	other = from->stx.stx_ino != to->stx.stx_ino;
-	if (other && S_ISDIR(o.stx.stx_mode) && !to->exp->volume.limits.orders_names)
+	if (other && S_ISDIR(o.stx.stx_mode) && !to->exp->backing.limits.orders_names)
 		err = vfs_sync(&o); /* its ".." changed */
 	if (!err)
 		err = vfs_sync(to);

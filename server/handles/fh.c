@@ -142,7 +142,7 @@ int fh_export(struct fh_set *s, const void *data, uint32_t len, struct export **
 
 /* Distinguishes a file from a later one with the same number. The kernel's handle contains the generation and can be
  * read without privilege; otherwise the birth time is used. Device numbers change at reboot, so the device is part of
- * the key only if the file is in another volume than the root. */
+ * the key only if the file is in another file system than the root. */
 static struct fh_map_key map_key(const struct export *exp, int fd, const char *name,
 				 const struct statx *stx)
 {
@@ -155,7 +155,7 @@ static struct fh_map_key map_key(const struct export *exp, int fd, const char *n
 		key.gen = siphash(&plain, kh.h.f_handle, MIN(kh.h.handle_bytes, MAX_HANDLE_SZ));
 		return key;
 	}
-	if (stx_dev(stx) != exp->volume.dev)
+	if (stx_dev(stx) != exp->backing.dev)
 		key.dev = stx_dev(stx);
 	if (stx->stx_mask & STATX_BTIME)
 		key.gen = (uint64_t)stx->stx_btime.tv_sec * 1000000000u + stx->stx_btime.tv_nsec;
@@ -467,7 +467,7 @@ int fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj *ret)
 
 static bool is_root(const struct fh_obj *o)
 {
-	return o->stx.stx_ino == o->exp->volume.ino && stx_dev(&o->stx) == o->exp->volume.dev;
+	return o->stx.stx_ino == o->exp->backing.ino && stx_dev(&o->stx) == o->exp->backing.dev;
 }
 
 static int lookup_parent(struct fh_set *s, const struct fh_obj *dir, struct fh_obj *o)

@@ -251,15 +251,15 @@ static int sink(struct io_unit *p)
 }
 
 /* Tries to write directly from where the data is. That is memory of this process, which received the data before the
- * request. Or it is the client's own memory, if the volume trusts its clients not to change it before the reply. A
- * change meanwhile changes what is in the file, and nothing else. */
+ * request. Or it is the client's own memory, if the options trust clients not to change it before the reply. A change
+ * meanwhile changes what is in the file, and nothing else. */
 static bool source(struct io_unit *p)
 {
 	struct place *pl = p->place;
 
 	if (pl->kind != PLACE_WRITE || pl->overlap || pl->by_unit)
 		return false;
-	if (!pl->rpc->args_local && !(pl->rpc->can_map && pl->plan->store->volume->data->trust_clients))
+	if (!pl->rpc->args_local && !(pl->rpc->can_map && pl->plan->store->backing->data->trust_clients))
 		return false;
 	if (!pl->rpc->args_local && pl->plan->store->own_memory)
 		return false;

@@ -45,7 +45,7 @@
 static void plan_overlap(struct place *pl)
 {
 	const struct place_plan *plan = pl->plan;
-	const struct data_conf *d = plan->store->volume->data;
+	const struct data_conf *d = plan->store->backing->data;
 	uint32_t grain = (uint32_t)MIN((size_t)data_conf_grain(d, plan->bytes), pl->rpc->buf_max);
 
 	pl->overlap = d->overlap != DATA_OVERLAP_OFF && plan->bytes > grain && pl->rpc->by_chunk;

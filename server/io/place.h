@@ -34,7 +34,7 @@ enum place_kind {
 /* What a program moves, and how; its hooks fill it in (prog.h). */
 struct place_plan {
 	/* before the payload of the arguments is pulled */
-	struct store *store;	      /* all but PULL; its volume says how the data travels */
+	struct store *store;	      /* all but PULL; its backing says how the data travels */
 	struct rpcrdma_payload *data; /* WRITE, PULL: of the arguments */
 	uint64_t off;  /* in the file, of the first byte */
 	/* Of payload; STORE: of the operation (store.h). READ: more than r->rpc->room is rejected; unless

@@ -63,16 +63,16 @@ static int create_handles(struct nfs_server *srv, struct exports *e, char *why, 
 /* Optional: without it, replies carry no directory attributes from before a change (wcc_data). */
 static void watch_dirs(struct dir_watches *all, struct export *exp)
 {
-	int err = exp->volume.limits.tells_changes ? dir_watch_get(all, exp->volume.dev, &exp->dirs) : 0;
+	int err = exp->backing.limits.tells_changes ? dir_watch_get(all, exp->backing.dev, &exp->dirs) : 0;
 
 	if (err)
 		log_warn("export %s: inotify: %s; clients look up names again after each change of theirs",
 			 exp->conf.name, strerror(-err));
 }
 
-static struct volume *volume_of(struct served *s, size_t i)
+static struct backing *backing_of(struct served *s, size_t i)
 {
-	return &container_of(s, struct exports, served)->table.v[i].volume;
+	return &container_of(s, struct exports, served)->table.v[i].backing;
 }
 
 /* Closing the last descriptor of a removed directory deletes it, and its file system may hang. */
@@ -95,7 +95,7 @@ static int open_managers(const struct nfs_server *srv, struct exports *e, char *
 		if (!e->table.v[i].manager)
 			continue;
 		e->table.v[i].made = volume_layout_made;
-		e->table.v[i].volume.store = &store_volume_ops;
+		e->table.v[i].backing.store = &store_volume_ops;
 	}
 	return err;
 }
@@ -110,12 +110,12 @@ int exports_create(struct nfs_server *srv, const struct conf *conf, struct expor
 	(void)snprintf(why, why_bytes, "out of memory");
 	if (!e)
 		return err;
-	served_init(&e->served, 0, volume_of, close_exports);
+	served_init(&e->served, 0, backing_of, close_exports);
 	e->serial = atomic_fetch_add(&serials, 1) + 1;
 	err = export_table_open(conf->exports, conf->nexports, &e->table, why, why_bytes);
 	e->served.n = e->table.n;
 	for (size_t i = 0; i < e->table.n; i++) {
-		e->table.v[i].volume.fsyncs = srv->fsyncs;
+		e->table.v[i].backing.fsyncs = srv->fsyncs;
 		watch_dirs(srv->dirs, &e->table.v[i]);
 	}
 	if (!err)
@@ -148,9 +148,9 @@ static bool is_kept(const struct export *e, const struct exports *now)
 {
 	const struct export *same = export_find_id(&now->table, e->id);
 
-	return same && same->volume.dev == e->volume.dev && same->volume.ino == e->volume.ino &&
-	       same->fh_kind == e->fh_kind && same->volume.limits.atime == e->volume.limits.atime &&
-	       store_of(&same->volume) == store_of(&e->volume);
+	return same && same->backing.dev == e->backing.dev && same->backing.ino == e->backing.ino &&
+	       same->fh_kind == e->fh_kind && same->backing.limits.atime == e->backing.limits.atime &&
+	       store_of(&same->backing) == store_of(&e->backing);
 }
 
 struct change_over {
@@ -179,7 +179,7 @@ void exports_change_over(struct reactor *re, struct served_use *use)
 		fdcache_retire(r->files.io, file_is_gone, &over);
 		fdcache_retire(r->files.paths, file_is_gone, &over);
 		for (size_t i = 0; i < over.old->table.n; i++) /* an administrator may want to unmount it */
-			closing_hurry(r->files.closer, over.old->table.v[i].volume.dev);
+			closing_hurry(r->files.closer, over.old->table.v[i].backing.dev);
 	}
 	served_use_put(old);
 }
@@ -221,7 +221,7 @@ void exports_announce(const struct exports *old, const struct exports *now)
 		log_info("export %s: %s, %s%s%s, %s%s%s", e->conf.name, e->conf.path,
 			 e->conf.ro ? "read-only" : "read and write",
 			 e->conf.async ? ", not durable" : "",
-			 e->conf.async || e->conf.ro || e->volume.limits.orders_names ?
+			 e->conf.async || e->conf.ro || e->backing.limits.orders_names ?
 				 "" : ", new files are synced one by one",
 			 fh_kind_name((enum fh_kind)e->fh_kind),
 			 data_conf_print(&e->conf.data, how, sizeof(how)),

@@ -20,7 +20,7 @@ struct nfs_server;
 
 /* The exports of one configuration. Shared, read-only. */
 struct exports {
-	struct served served; /* one volume per export */
+	struct served served; /* one backing per export */
 	struct export_table table;
 	struct fh_set *fhs; /* handles of these exports */
 	uint64_t serial;    /* unique for each configuration */

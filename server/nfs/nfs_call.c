@@ -85,7 +85,7 @@ static int find_export(struct req *r)
 		nfs_count(r->reactor, refused);
 		return -EACCES;
 	}
-	r->dev = call->exp->volume.dev;
+	r->dev = call->exp->backing.dev;
 	return r->proc->modifies && call->exp->conf.ro ? -EROFS : 0;
 }
 

@@ -206,7 +206,7 @@ static int authorize(struct req *r)
 	if (r->rpc->proc != MOUNTPROC3_MNT)
 		return 0;
 	exp = export_find_path(&exports_of(call->exports)->table, call->args.mnt, &rest);
-	r->dev = exp ? exp->volume.dev : 0;
+	r->dev = exp ? exp->backing.dev : 0;
 	return nfs_find_groups(r);
 }
 

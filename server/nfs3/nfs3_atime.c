@@ -128,7 +128,7 @@ void nfs3_atime_touch(struct req *r)
 	    (e->touch_failed_ns && clock_now_ns() - e->touch_failed_ns < RETRY_NS))
 		return;
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	if (!nfs3_atime_is_due(&call->exp->volume.limits, &call->stx, &now))
+	if (!nfs3_atime_is_due(&call->exp->backing.limits, &call->stx, &now))
 		return;
 	t = calloc(1, sizeof(*t));
 	if (!t)

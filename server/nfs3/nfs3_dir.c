@@ -248,7 +248,7 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 
 	if (!nfs3_open(r, &call->args.fh, &dir))
 		return;
-	if (dir.stx.stx_ino == call->exp->volume.ino) /* clients must not learn what is above the root */
+	if (dir.stx.stx_ino == call->exp->backing.ino) /* clients must not learn what is above the root */
 		l.parent_ino = dir.stx.stx_ino;
 	err = list(&l, cookie, limit);
 	if (err) {

@@ -63,7 +63,7 @@ static struct fdcache_entry *find_in(struct req *r, struct fdcache *c, struct fh
 	const nfs_fh3 *fh = &call->args.fh;
 	struct fdcache_entry *e = NULL;
 
-	if (call->exp->volume.limits.answers_at_once)
+	if (call->exp->backing.limits.answers_at_once)
 		e = fdcache_find(c, fh->data.data_val, fh->data.data_len, false);
 	call->cached = e && is_there(r, e, ret);
 	if (!e || call->cached)
@@ -123,7 +123,7 @@ static bool lookup_in(struct req *r, const struct fh_obj *dir)
 	if (!err)
 		err = nfs3_found(r, dir, &o);
 	if (o.fd >= 0)
-		closing_add(call->re->files.closer, o.exp->volume.dev, o.fd);
+		closing_add(call->re->files.closer, o.exp->backing.dev, o.fd);
 	return !err;
 }
 
@@ -141,8 +141,8 @@ static bool try_lookup(struct req *r)
 	e = find_in(r, call->re->files.paths, &dir);
 	if (!e)
 		return false;
-	found = closing_has_room(call->re->files.closer, call->exp->volume.dev) &&
-		files_may_open(&call->re->files, call->exp->volume.dev) &&
+	found = closing_has_room(call->re->files.closer, call->exp->backing.dev) &&
+		files_may_open(&call->re->files, call->exp->backing.dev) &&
 		(creds_are_own(&r->creds) ||
 		 (fdcache_rights(e, nfs3_user(r), &dir.stx, X_OK, &got) && got)) &&
 		lookup_in(r, &dir);
@@ -155,7 +155,7 @@ static bool quick(struct req *r, bool done)
 {
 	struct nfs_call *call = nfs_call(r);
 
-	call->keeps = !done && !call->cached && files_may_open(&call->re->files, call->exp->volume.dev);
+	call->keeps = !done && !call->cached && files_may_open(&call->re->files, call->exp->backing.dev);
 	return done;
 }
 
@@ -189,7 +189,7 @@ void nfs3_fast_drop(struct req *r)
 	struct nfs_call *call = nfs_call(r);
 	const struct fh_obj *o = &call->found;
 
-	if (o->fd >= 0 && (!call->keeps || !call->exp->volume.limits.answers_at_once ||
+	if (o->fd >= 0 && (!call->keeps || !call->exp->backing.limits.answers_at_once ||
 			   (call->exp->fh_kind != FH_KERNEL && !S_ISDIR(o->stx.stx_mode))))
 		fh_close(&call->found);
 }
@@ -198,7 +198,7 @@ static void close_found(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 
-	closing_add(call->re->files.closer, call->exp->volume.dev, call->found.fd);
+	closing_add(call->re->files.closer, call->exp->backing.dev, call->found.fd);
 	call->found.fd = -1;
 }
 
@@ -208,7 +208,7 @@ static struct fdcache_entry *keep_found(struct req *r)
 	struct nfs_call *call = nfs_call(r);
 	struct fh_obj *o = &call->found;
 	struct fh fh = { .len = call->args.fh.data.data_len };
-	struct store_file file = { .fd = o->fd, .fs = call->exp->volume.dev };
+	struct store_file file = { .fd = o->fd, .fs = call->exp->backing.dev };
 
 	memcpy(fh.data, call->args.fh.data.data_val, fh.len);
 	o->fd = -1; /* the cache owns it, even on failure */

@@ -57,7 +57,7 @@ void nfs3_fsinfo(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	FSINFO3resok *ok = &call->res.fsinfo.FSINFO3res_u.resok;
-	const struct fs_limits *lim = &call->exp->volume.limits;
+	const struct fs_limits *lim = &call->exp->backing.limits;
 	struct fh_obj o;
 
 	if (!open_fs(r, &o))
@@ -86,13 +86,13 @@ void nfs3_pathconf(struct req *r)
 
 	if (!open_fs(r, &o))
 		return;
-	ok->linkmax = call->exp->volume.limits.links_max;
+	ok->linkmax = call->exp->backing.limits.links_max;
 	ok->name_max = VFS_NAME_MAX;
 	if (!fstatvfs(o.fd, &vfs) && vfs.f_namemax && vfs.f_namemax < VFS_NAME_MAX)
 		ok->name_max = (uint32_t)vfs.f_namemax;
 	ok->no_trunc = TRUE;
 	ok->chown_restricted = TRUE;
-	ok->case_insensitive = call->exp->volume.limits.ignores_case;
+	ok->case_insensitive = call->exp->backing.limits.ignores_case;
 	ok->case_preserving = TRUE;
 	fh_close(&o);
 }

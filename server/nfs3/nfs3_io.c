@@ -76,12 +76,12 @@ static int look_at_open(struct req *r)
 static int open_contents(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
-	struct volume *v = &call->exp->volume;
+	struct backing *b = &call->exp->backing;
 	int fd = vfs_open_io(&call->found, wants_writable(r));
 
 	if (fd < 0)
 		return fd;
-	store_open(store_of(v), v, fd, wants_writable(r), &call->opened);
+	store_open(store_of(b), b, fd, wants_writable(r), &call->opened);
 	return 0;
 }
 
@@ -91,7 +91,7 @@ void nfs3_io_open(struct req *r)
 	const nfs_fh3 *fh = &call->args.fh;
 	int err;
 
-	call->looked = fdcache_look(&call->exp->volume.limits);
+	call->looked = fdcache_look(&call->exp->backing.limits);
 	err = fh_open(nfs_handles(r), fh->data.data_val, fh->data.data_len, &call->found);
 	if (!err)
 		err = vfs_may_io(&call->found, &r->creds, is_write(r));
@@ -174,9 +174,9 @@ static enum prog_begin find_file(struct req *r)
 			return PROG_MOVE;
 		}
 	}
-	if (!call->file && !files_may_open(&call->re->files, call->exp->volume.dev)) {
+	if (!call->file && !files_may_open(&call->re->files, call->exp->backing.dev)) {
 		call->open_tried = false;
-		call->opener.fs = call->exp->volume.dev;
+		call->opener.fs = call->exp->backing.dev;
 		call->opener.resume = on_may_open;
 		files_wait(&call->re->files, &call->opener);
 		return PROG_WAIT;

@@ -24,7 +24,7 @@ bool nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
 {
 	struct nfs_call *call = nfs_call(r);
 
-	call->looked = fdcache_look(&call->exp->volume.limits);
+	call->looked = fdcache_look(&call->exp->backing.limits);
 	nfs3_set_status(r, fh_open(nfs_handles(r), fh->data.data_val, fh->data.data_len, ret));
 	return call->res.status == NFS3_OK;
 }

@@ -106,7 +106,7 @@ void nfs3_create_finish(struct req *r)
 		return;
 	fh.len = obj->post_op_fh3_u.handle.data.data_len;
 	memcpy(fh.data, obj->post_op_fh3_u.handle.data.data_val, fh.len);
-	store_adopt(&call->exp->volume, call->made.fd, true, &file);
+	store_adopt(&call->exp->backing, call->made.fd, true, &file);
 	e = files_keep(&call->re->files, &fh, &file, stx_dev(&call->made.obj.stx), call->made.obj.stx.stx_ino);
 	call->made.fd = -1; /* the cache owns it, even on failure */
 	if (!e)

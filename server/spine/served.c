@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * served.c - the volumes that a service serves, with their stores on each reactor, and their replacement
+ * served.c - the backings that a service serves, with their stores on each reactor, and their replacement
  *
- * Operation: To replace the volumes, everything is created first, with stores for each reactor, so that nothing can
+ * Operation: To replace them, everything is created first, with stores for each reactor, so that nothing can
  *            fail once the first reactor switches. Each reactor gets a message and switches between two requests:
- *            requests decoded before keep the old volumes, later ones see the new. The caller waits until all
+ *            requests decoded before keep the old ones, later ones see the new. The caller waits until all
  *            reactors have switched.
  * Memory:    struct served is held by all threads and has an atomic reference count. struct served_use is held
  *            on one reactor and has a plain count, so that a request touches no shared cache line.
@@ -22,11 +22,11 @@
 #include "server_int.h"
 #include "store.h"
 
-void served_init(struct served *s, size_t n, struct volume *(*volume)(struct served *s, size_t i),
+void served_init(struct served *s, size_t n, struct backing *(*backing)(struct served *s, size_t i),
 		 void (*close)(struct served *s))
 {
 	s->n = n;
-	s->volume = volume;
+	s->backing = backing;
 	s->close = close;
 	atomic_init(&s->refs, 1);
 }
@@ -72,9 +72,9 @@ static void put_by_worker(struct reactor *r, struct served *s)
 
 /* ---- one reactor's ------------------------------------------------------------------------ */
 
-/* Where there is no volume, files of one that was removed may still need a sync. */
+/* Where there is no backing, files of one that was removed may still need a sync. */
 static struct data_conf none_data;
-static struct volume none = { .name = "", .path = "", .data = &none_data };
+static struct backing none = { .name = "", .path = "", .data = &none_data };
 static pthread_once_t none_once = PTHREAD_ONCE_INIT;
 
 static void init_none(void)
@@ -111,7 +111,7 @@ int served_use_create(struct reactor *r, struct served *s, struct served_use **r
 	u->reactor = r;
 	u->holders = 1;
 	for (size_t i = 0; i < nstores(s) && !err; i++)
-		err = store_make(&env, i < s->n ? s->volume(s, i) : &none, &u->stores[i]);
+		err = store_make(&env, i < s->n ? s->backing(s, i) : &none, &u->stores[i]);
 	if (!err && s->open_use)
 		err = s->open_use(u);
 	if (err) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * served.h - the volumes that a service serves, with their stores on each reactor, and their replacement
+ * served.h - the backings that a service serves, with their stores on each reactor, and their replacement
  *
  * Invariants: What a request was decoded under stays until the request ends. A struct served never changes. A new one
  * replaces it, on each reactor between two requests.
@@ -20,13 +20,13 @@ struct served_change;
 struct served_use;
 struct server;
 struct store;
-struct volume;
+struct backing;
 
-/* The volumes of one configuration: the first member of a service's own structure, of malloc(). Shared, read-only; its
+/* The backings of one configuration: the first member of a service's own structure, of malloc(). Shared, read-only; its
  * last holder closes it and frees it. */
 struct served {
 	size_t n;
-	struct volume *(*volume)(struct served *s, size_t i);
+	struct backing *(*backing)(struct served *s, size_t i);
 	void (*close)(struct served *s); /* may block */
 	/* Creates and destroys what a reactor needs besides stores: use->state. NULL: nothing. Return: 0 or -errno */
 	int (*open_use)(struct served_use *u);
@@ -36,17 +36,17 @@ struct served {
 	struct reactor *last;
 };
 
-/* The volumes as one reactor uses them. Only for its thread; freed by the last holder: a request, or on replacement. */
+/* The backings as one reactor uses them. Only for its thread; freed by the last holder: a request, or on replacement. */
 struct served_use {
 	struct served *served;
 	struct reactor *reactor;
 	unsigned holders;
 	void *state; /* of the service: open_use() */
-	struct store *stores[]; /* by index of the volume; without volumes one, which can sync files */
+	struct store *stores[]; /* by index of the backing; without any, one that can sync files */
 };
 
 /** served_init - begins with one reference, the caller's */
-void served_init(struct served *s, size_t n, struct volume *(*volume)(struct served *s, size_t i),
+void served_init(struct served *s, size_t n, struct backing *(*backing)(struct served *s, size_t i),
 		 void (*close)(struct served *s));
 
 /** served_get - takes a reference for a caller that has one; any thread */
@@ -94,7 +94,7 @@ int must_check served_prepare(struct server *srv, struct served *now, struct ser
  */
 void served_commit(struct served_change *c, void (*change_over)(struct reactor *re, struct served_use *use));
 
-/** served_change_to - what it replaces the volumes by */
+/** served_change_to - what it replaces the backings by */
 struct served *served_change_to(const struct served_change *c);
 
 /** served_abandon - nothing is replaced after all; frees @c and what it was given. NULL is fine. */

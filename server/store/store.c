@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store.c - selects the store of a volume, and closes its files
+ * store.c - selects the store of a backing, and closes its files
  *
- * Operation: Selection by the volume's options.
+ * Operation: Selection by the backing's options.
  * Memory:    Of the selected store.
  * Threads:   Any.
  * Errors:    Of creating it: data_conf_check() has refused unsupported kinds.
@@ -12,12 +12,12 @@
 
 #include <unistd.h>
 
-const struct store_ops *store_of(const struct volume *v)
+const struct store_ops *store_of(const struct backing *b)
 {
-	const struct data_conf *d = v->data;
+	const struct data_conf *d = b->data;
 
-	if (v->store)
-		return v->store;
+	if (b->store)
+		return b->store;
 	switch (d->store.kind) {
 	case STORE_KIND_FILE:
 		break;
@@ -34,14 +34,14 @@ const struct store_ops *store_of(const struct volume *v)
 	return &store_cached_ops;
 }
 
-int store_make(const struct store_env *env, struct volume *v, struct store **ret)
+int store_make(const struct store_env *env, struct backing *b, struct store **ret)
 {
 	struct store *s;
-	int err = store_create(store_of(v), env, v, &s);
+	int err = store_create(store_of(b), env, b, &s);
 
 	if (err)
 		return err;
-	err = store_queue_get(v, &s->queue);
+	err = store_queue_get(b, &s->queue);
 	if (err) {
 		store_destroy(s);
 		return err;

@@ -3,11 +3,11 @@
  *
  * store.h - the interface to the storage of file contents
  *
- * There is one store per volume and reactor, of the kind that the volume configures. The contract, which the wrappers
- * below assert on both sides: A store never blocks the reactor. So on the reactor's thread it writes only to memory,
+ * There is one store per backing and reactor, of the kind that its options name. The contract, which the wrappers below
+ * assert on both sides: A store never blocks the reactor. So on the reactor's thread it writes only to memory,
  * because RWF_NOWAIT does not prevent waiting for a frozen file system. Every member of store_ops is set. A completion
  * runs on the reactor's thread, once, and never inside store_submit(). The last completion may destroy the store.
- * STORE_SYNC syncs the file of the descriptor, whatever volume it belongs to.
+ * STORE_SYNC syncs the file of the descriptor, whatever backing it belongs to.
  *
  * A file is a regular file or a block device (store_device.h).
  *
@@ -37,13 +37,13 @@
 
 #include "base/list.h"
 #include "base/util.h"
+#include "backing.h"
 #include "creds.h"
 #include "latency.h"
 #include "loop.h"
 #include "store_device.h"
 #include "store_queue.h"
 #include "store_sched.h"
-#include "volume.h"
 #include "worker.h"
 
 struct store;
@@ -80,10 +80,10 @@ struct store_file {
 	int fd;
 	bool writable;
 	bool no_nowait_read; /* the file system does not support RWF_NOWAIT; learnt from its first reply */
-	bool at_once, in_memory; /* struct fs_limits of its volume: answers_at_once, in_memory */
+	bool at_once, in_memory; /* struct fs_limits of its backing: answers_at_once, in_memory */
 	bool sets_atime; /* a read by it may set the access time, and so may wait for the disk */
 	struct store_direct direct;
-	uint64_t fs; /* st_dev of its volume */
+	uint64_t fs; /* dev of its backing */
 	uint64_t dev, ino; /* identifies the file on all reactors, for syncs and queues; the owner sets them */
 	struct store_use *use; /* NULL: nothing. Only a file of the descriptor cache may have one */
 	struct store_io *opening; /* newest of a circle of operations that wait for STORE_DIRECT_OPENING; NULL: none */
@@ -209,11 +209,11 @@ struct store_env {
 struct store_ops {
 	const char *name;
 	/* Return: 0 or -errno */
-	int (*create)(const struct store_env *env, struct volume *v, struct store **ret);
+	int (*create)(const struct store_env *env, struct backing *b, struct store **ret);
 	/* no operation may be in flight */
 	void (*destroy)(struct store *s);
 	/* On a worker. Takes over @fd; store_adopt(), and what it leaves for later */
-	void (*open)(struct volume *v, int fd, bool write, struct store_file *ret);
+	void (*open)(struct backing *b, int fd, bool write, struct store_file *ret);
 	/* Return: 1: finished, io->res is valid and done() will not run; 0: done() will run */
 	int (*submit)(struct store *s, struct store_io *io);
 };
@@ -222,7 +222,7 @@ struct store {
 	const struct store_ops *ops;
 	struct loop *loop;
 	struct store_counters *counters;
-	struct volume *volume;
+	struct backing *backing;
 	bool aligned; /* prefers memory that is aligned like the file offset, modulo DATA_ALIGN */
 	bool own_memory; /* memory that a client may unmap will not do */
 	struct store_queue *queue; /* in front of it, or NULL; store_make() */
@@ -234,24 +234,24 @@ extern const struct store_ops store_null_ops;
 extern const struct store_ops store_sim_ops; /* also serves rate:, a special case */
 extern const struct store_ops store_aio_ops; /* built with libaio: HAVE_AIO */
 
-/** store_of - returns the kind of store that a volume configures */
-const struct store_ops *store_of(const struct volume *v);
+/** store_of - returns the kind of store that the options of @b name */
+const struct store_ops *store_of(const struct backing *b);
 
 static inline int must_check store_create(const struct store_ops *ops, const struct store_env *env,
-					  struct volume *v, struct store **ret)
+					  struct backing *b, struct store **ret)
 {
-	int err = ops->create(env, v, ret);
+	int err = ops->create(env, b, ret);
 
 	assert(err <= 0);
 	return err;
 }
 
-/** store_make - creates the store that a volume configures, with a queue if it configures one
- * @v: must outlive the store
+/** store_make - creates the store that the options of @b name, with a queue if they say so
+ * @b: must outlive the store
  *
  * Return: 0 or -errno.
  */
-int must_check store_make(const struct store_env *env, struct volume *v, struct store **ret);
+int must_check store_make(const struct store_env *env, struct backing *b, struct store **ret);
 
 static inline void store_destroy(struct store *s)
 {
@@ -262,22 +262,22 @@ static inline void store_destroy(struct store *s)
 	store_queue_put(queue);
 }
 
-/** store_adopt - takes over @fd, a descriptor of a regular file of @v, or of a block device; does not block
+/** store_adopt - takes over @fd, a descriptor of a regular file of @b, or of a block device; does not block
  *
  * While a program has the device open with O_EXCL, @fd should be that descriptor or a dup() of it: by others the kernel
  * refuses to discard and zero ranges with dirty pages. They are written back then, and it is asked again.
  * @write: @fd can be written to
  * @ret: owned by the caller; a store opens its direct descriptor at the first operation that wants it
  */
-void store_adopt(struct volume *v, int fd, bool write, struct store_file *ret);
+void store_adopt(struct backing *b, int fd, bool write, struct store_file *ret);
 
 /** store_open - opens a file for stores of the kind @ops; on a worker
  * @fd: of a regular file or block device; the caller owns @ret, and with it @fd
  * @write: @fd can be written to
  */
-static inline void store_open(const struct store_ops *ops, struct volume *v, int fd, bool write, struct store_file *ret)
+static inline void store_open(const struct store_ops *ops, struct backing *b, int fd, bool write, struct store_file *ret)
 {
-	ops->open(v, fd, write, ret);
+	ops->open(b, fd, write, ret);
 	assert(ret->fd == fd && ret->writable == write);
 }
 

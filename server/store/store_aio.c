@@ -6,7 +6,7 @@
  * Operation: An aligned read goes from the device directly into its memory, without a copy and without another thread.
  *            While the device has enough work, submissions are collected during a pass of the reactor. One system call
  *            submits them at its end, when completions are reaped as well (in memory: the kernel's ring). An eventfd
- *            wakes the sleeping reactor. If the volume overlaps disk and network, each operation is submitted
+ *            wakes the sleeping reactor. If the backing overlaps disk and network, each operation is submitted
  *            separately: the block layer merges operations that are submitted together, and merged ones complete
  *            together.
  *            Reads are submitted with RWF_NOWAIT. A read that would block or has unaligned ends goes to a worker,
@@ -16,7 +16,7 @@
  *            `read = auto`: a read that is completely in the page cache is served from there.
  *            The first operation on a file that this store has not opened itself makes a worker open the second
  *            descriptor; operations that arrive meanwhile wait for it.
- *            store_cached.c serves files without direct I/O, syncs, and what the volume configures as cached.
+ *            store_cached.c serves files without direct I/O, syncs, and what is configured as cached.
  * Memory:    As many parts as the kernel's ring takes. An operation that finds too few free parts waits in a FIFO.
  *            A store that is destroyed by its last completion is freed when the loop over completions ends.
  * Threads:   The reactor's, except run_direct() and run_open().
@@ -76,16 +76,16 @@ static struct store_aio *aio_of(struct store *s)
 	return container_of(s, struct store_aio, store);
 }
 
-static bool reads_directly(const struct volume *v)
+static bool reads_directly(const struct backing *b)
 {
-	return v->data->read != DATA_READ_CACHED;
+	return b->data->read != DATA_READ_CACHED;
 }
 
-/* Logged once per volume: its other files behave the same. */
-static void say_cached(struct volume *v, int err)
+/* Logged once per backing: its other files behave the same. */
+static void say_cached(struct backing *b, int err)
 {
-	if (!atomic_exchange(&v->said_cached, true))
-		log_warn("%s (%s): a file does not support direct I/O (%s): using the page cache", v->name, v->path,
+	if (!atomic_exchange(&b->said_cached, true))
+		log_warn("%s (%s): a file does not support direct I/O (%s): using the page cache", b->name, b->path,
 			 strerror(-err));
 }
 
@@ -107,7 +107,7 @@ static void on_direct(struct worker_job *job)
 
 	if (io->refused) {
 		io->file->direct.state = STORE_DIRECT_REFUSED;
-		say_cached(io->store->volume, -EINVAL);
+		say_cached(io->store->backing, -EINVAL);
 	}
 	io->done(io);
 }
@@ -189,7 +189,7 @@ static void launch(struct store_aio *a, struct store_io *io)
 		io->parts++;
 	}
 	rpcrdma_engine_add_poller(a->store.loop->engine, &a->poller);
-	if (a->in_kernel < AT_ONCE || a->store.volume->data->overlap != DATA_OVERLAP_OFF)
+	if (a->in_kernel < AT_ONCE || a->store.backing->data->overlap != DATA_OVERLAP_OFF)
 		flush(a);
 }
 
@@ -410,7 +410,7 @@ static bool taken_from_cache(struct store_io *io)
 static int start(struct store_aio *a, struct store_io *io)
 {
 	struct store_direct *d = &io->file->direct;
-	const struct data_conf *conf = a->store.volume->data;
+	const struct data_conf *conf = a->store.backing->data;
 
 	if (d->state != STORE_DIRECT_OPEN)
 		return store_cached_ops.submit(&a->store, io);
@@ -434,11 +434,11 @@ static int start(struct store_aio *a, struct store_io *io)
 static void run_open(struct worker_job *job)
 {
 	struct store_io *io = container_of(job, struct store_io, job);
-	struct volume *v = io->store->volume;
-	int err = store_direct_open(io->file, reads_directly(v), &io->direct);
+	struct backing *b = io->store->backing;
+	int err = store_direct_open(io->file, reads_directly(b), &io->direct);
 
 	if (err)
-		say_cached(v, err);
+		say_cached(b, err);
 	run_direct(job);
 }
 
@@ -469,7 +469,7 @@ static int aio_submit(struct store *s, struct store_io *io)
 	struct store_direct *d = &io->file->direct;
 	struct store_io **newest = &io->file->opening;
 
-	if (!wants_direct(s->volume->data, io))
+	if (!wants_direct(s->backing->data, io))
 		return store_cached_ops.submit(s, io);
 	if (d->state == STORE_DIRECT_UNTRIED) {
 		d->state = STORE_DIRECT_OPENING;
@@ -489,26 +489,26 @@ static int aio_submit(struct store *s, struct store_io *io)
 }
 
 /* Already on a worker: opens the direct descriptor too, which saves the first operation a worker visit. */
-static void aio_open(struct volume *v, int fd, bool write, struct store_file *ret)
+static void aio_open(struct backing *b, int fd, bool write, struct store_file *ret)
 {
 	int err;
 
-	store_adopt(v, fd, write, ret);
-	err = store_direct_open(ret, reads_directly(v), &ret->direct);
+	store_adopt(b, fd, write, ret);
+	err = store_direct_open(ret, reads_directly(b), &ret->direct);
 	if (err)
-		say_cached(v, err);
+		say_cached(b, err);
 }
 
 /* ---- the store ---------------------------------------------------------------------------- */
 
-static int aio_create(const struct store_env *env, struct volume *v, struct store **ret)
+static int aio_create(const struct store_env *env, struct backing *b, struct store **ret)
 {
 	struct store_aio *a = calloc(1, sizeof(*a));
 	int err;
 
 	if (!a)
 		return -ENOMEM;
-	a->store = (struct store){ .ops = &store_aio_ops, .loop = env->loop, .counters = env->counters, .volume = v };
+	a->store = (struct store){ .ops = &store_aio_ops, .loop = env->loop, .counters = env->counters, .backing = b };
 	a->poller.fn = on_poll;
 	a->wake = (struct rpcrdma_watch){ .fd = -1, .fn = on_wake };
 	list_init(&a->waiting);
@@ -516,7 +516,7 @@ static int aio_create(const struct store_env *env, struct volume *v, struct stor
 		part_put(a, &a->parts[i]);
 	err = io_setup((int)DEPTH, &a->ctx);
 	if (err == -EAGAIN)
-		log_err("%s: no asynchronous I/O: fs.aio-max-nr is used up", v->name);
+		log_err("%s: no asynchronous I/O: fs.aio-max-nr is used up", b->name);
 	if (!err) {
 		a->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		err = a->wake.fd < 0 ? -errno : 0;

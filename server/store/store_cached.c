@@ -23,13 +23,13 @@
 #include "store_file.h"
 #include "store_space.h"
 
-static int cached_create(const struct store_env *env, struct volume *v, struct store **ret)
+static int cached_create(const struct store_env *env, struct backing *b, struct store **ret)
 {
 	struct store *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct store){ .ops = &store_cached_ops, .loop = env->loop, .counters = env->counters, .volume = v };
+	*s = (struct store){ .ops = &store_cached_ops, .loop = env->loop, .counters = env->counters, .backing = b };
 	*ret = s;
 	return 0;
 }

@@ -34,9 +34,9 @@ static bool leave_atime(int fd)
 	return flags >= 0 && !fcntl(fd, F_SETFL, flags | O_NOATIME);
 }
 
-void store_adopt(struct volume *v, int fd, bool write, struct store_file *ret)
+void store_adopt(struct backing *b, int fd, bool write, struct store_file *ret)
 {
-	const struct fs_limits *fs = &v->limits;
+	const struct fs_limits *fs = &b->limits;
 	bool waits = fs->answers_at_once && !fs->in_memory; /* other file systems set it without blocking the reactor */
 
 	*ret = (struct store_file){
@@ -44,7 +44,7 @@ void store_adopt(struct volume *v, int fd, bool write, struct store_file *ret)
 		.writable = write,
 		.at_once = fs->answers_at_once,
 		.in_memory = fs->in_memory,
-		.fs = v->dev,
+		.fs = b->dev,
 		.syncs = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
 		.sets_atime = waits && !leave_atime(fd) && fs->atime != FS_ATIME_NEVER,
 	};
@@ -137,7 +137,7 @@ int32_t store_file_move_all(struct store_io *io)
 static void sync_failed(struct store_io *io)
 {
 	io->sync_failed = true;
-	fsync_batch_lost(io->store->volume->fsyncs, io->file->dev);
+	fsync_batch_lost(io->store->backing->fsyncs, io->file->dev);
 }
 
 /* Return: true for a stable change that has ended, and is not on disk yet. A WRITE ends with the bytes that it moved,
@@ -172,20 +172,20 @@ static int sync_file(const struct store_io *io, bool metadata)
 	return (metadata ? fsync(io->file->fd) : fdatasync(io->file->fd)) ? -errno : 0;
 }
 
-/* With volume.one_sync. The failure is reported before the next sync begins. */
+/* With backing.one_sync. The failure is reported before the next sync begins. */
 static int sync_in_turn(const void *arg)
 {
 	const struct store_io *io = arg;
-	int err = fdatasync(io->store->volume->sync_fd) ? -errno : 0;
+	int err = fdatasync(io->store->backing->sync_fd) ? -errno : 0;
 
 	if (err)
-		fsync_batch_lost(io->store->volume->fsyncs, io->file->dev);
+		fsync_batch_lost(io->store->backing->fsyncs, io->file->dev);
 	return err;
 }
 
 static int run_in_turn(struct store_io *io)
 {
-	int err = fsync_batch_run(io->store->volume->fsyncs, io->file->dev, io->file->ino, sync_in_turn, io);
+	int err = fsync_batch_run(io->store->backing->fsyncs, io->file->dev, io->file->ino, sync_in_turn, io);
 
 	io->sync_failed = err != 0;
 	return err;
@@ -197,7 +197,7 @@ static void stabilize(struct store_io *io)
 
 	if (!needs_sync(io))
 		return;
-	if (io->store->volume->one_sync) {
+	if (io->store->backing->one_sync) {
 		err = run_in_turn(io);
 		io->res = err ? err : io->res;
 		return;
@@ -246,7 +246,7 @@ static int sync_range(const struct store_file *f, uint64_t off, uint32_t bytes)
 
 void store_file_sync(struct store_io *io)
 {
-	if (io->store->volume->one_sync) {
+	if (io->store->backing->one_sync) {
 		io->res = run_in_turn(io);
 		return;
 	}

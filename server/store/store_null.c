@@ -36,16 +36,16 @@ static void null_destroy(struct store *store)
 	free(s);
 }
 
-static int null_create(const struct store_env *env, struct volume *v, struct store **ret)
+static int null_create(const struct store_env *env, struct backing *b, struct store **ret)
 {
 	struct null_store *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
 		return -ENOMEM;
-	s->store = (struct store){ .ops = &store_null_ops, .loop = env->loop, .counters = env->counters, .volume = v };
+	s->store = (struct store){ .ops = &store_null_ops, .loop = env->loop, .counters = env->counters, .backing = b };
 	s->zero_fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-	err = s->zero_fd < 0 ? -errno : store_create(&store_cached_ops, env, v, &s->below);
+	err = s->zero_fd < 0 ? -errno : store_create(&store_cached_ops, env, b, &s->below);
 	if (err) {
 		null_destroy(&s->store);
 		return err;

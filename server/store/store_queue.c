@@ -3,7 +3,7 @@
  *
  * store_queue.c - the queue in which the requests of all clients wait for a disk
  *
- * Operation: Up to `depth` requests of a volume are in its stores. The others wait here, from all clients and
+ * Operation: Up to `depth` requests of a backing are in its stores. The others wait here, from all clients and
  *            reactors, and store_sched.c chooses the next one. A request that ends frees its slot. The next one is
  *            started by a message to its own reactor, where its store is, and never inside another request. A sync
  *            has no place on the disk: it does not wait here and takes no slot.
@@ -35,9 +35,9 @@ static struct store_queue *queue_of(struct store_shared *s)
 	return container_of(s, struct store_queue, shared);
 }
 
-static int queue_init(struct store_shared *s, const struct volume *v)
+static int queue_init(struct store_shared *s, const struct backing *b)
 {
-	const struct data_conf *d = v->data;
+	const struct data_conf *d = b->data;
 	struct store_queue *q = queue_of(s);
 
 	pthread_mutex_init(&q->lock, NULL);
@@ -60,9 +60,9 @@ static const struct store_shared_kind queue_kind = {
 	.fini = queue_fini,
 };
 
-int store_queue_get(const struct volume *v, struct store_queue **ret)
+int store_queue_get(const struct backing *b, struct store_queue **ret)
 {
-	const struct data_conf *d = v->data;
+	const struct data_conf *d = b->data;
 	char how[STORE_SHARED_HOW_BYTES];
 	struct store_shared *s;
 	int err;
@@ -73,7 +73,7 @@ int store_queue_get(const struct volume *v, struct store_queue **ret)
 	}
 	(void)snprintf(how, sizeof(how), "%u %u %llu", d->sched, d->depth,
 		       (unsigned long long)d->deadline_ns);
-	err = store_shared_get(&queue_kind, v, how, &s);
+	err = store_shared_get(&queue_kind, b, how, &s);
 	if (!err)
 		*ret = queue_of(s);
 	return err;

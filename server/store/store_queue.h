@@ -8,16 +8,16 @@
 
 #include "base/util.h"
 
-struct volume;
+struct backing;
 struct store;
 struct store_io;
 struct store_queue;
 
-/** store_queue_get - gets the queue of a volume, held for the caller, or NULL if it has none (sched = none)
+/** store_queue_get - gets the queue of a backing, held for the caller, or NULL if it has none (sched = none)
  *
  * Return: 0 or -errno.
  */
-int must_check store_queue_get(const struct volume *v, struct store_queue **ret);
+int must_check store_queue_get(const struct backing *b, struct store_queue **ret);
 
 /** store_queue_put - releases it. NULL is fine. */
 void store_queue_put(struct store_queue *q);

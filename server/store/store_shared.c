@@ -3,16 +3,16 @@
  *
  * store_shared.c - state that the stores of one directory share between reactors
  *
- * Operation: A list of all shared structures of this process. It outlives the volumes: a reload creates the new volumes
+ * Operation: A list of all shared structures of this process. It outlives the backings: a reload creates the new ones
  *            before the old ones are freed, and a structure that both request with the same text is kept.
  * Memory:    A structure belongs to its holders; the last one frees it.
- * Threads:   Any, at the start of a server and when its volumes are replaced. One lock; init and fini run under it
+ * Threads:   Any, at the start of a server and when its backings are replaced. One lock; init and fini run under it
  *            too, so that no thread finds a structure that is half initialised.
  * Errors:    Of init, passed on.
  */
 #include "store_shared.h"
 
-#include "volume.h"
+#include "backing.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,20 +24,20 @@
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list all = LIST_INIT(all);
 
-static struct store_shared *find(const struct store_shared_kind *kind, const struct volume *v,
+static struct store_shared *find(const struct store_shared_kind *kind, const struct backing *b,
 				 const char *how)
 {
 	list_for_each(n, &all) {
 		struct store_shared *s = list_entry(n, struct store_shared, link);
 
-		if (s->kind == kind && s->dev == v->dev && s->ino == v->ino &&
+		if (s->kind == kind && s->dev == b->dev && s->ino == b->ino &&
 		    !strcmp(s->how, how))
 			return s;
 	}
 	return NULL;
 }
 
-static int make(const struct store_shared_kind *kind, const struct volume *v, const char *how,
+static int make(const struct store_shared_kind *kind, const struct backing *b, const char *how,
 		struct store_shared **ret)
 {
 	struct store_shared *s = calloc(1, kind->bytes);
@@ -46,10 +46,10 @@ static int make(const struct store_shared_kind *kind, const struct volume *v, co
 	if (!s)
 		return -ENOMEM;
 	s->kind = kind;
-	s->dev = v->dev;
-	s->ino = v->ino;
+	s->dev = b->dev;
+	s->ino = b->ino;
 	(void)snprintf(s->how, sizeof(s->how), "%s", how);
-	err = kind->init(s, v);
+	err = kind->init(s, b);
 	if (err) {
 		free(s);
 		return err;
@@ -59,16 +59,16 @@ static int make(const struct store_shared_kind *kind, const struct volume *v, co
 	return 0;
 }
 
-int store_shared_get(const struct store_shared_kind *kind, const struct volume *v,
+int store_shared_get(const struct store_shared_kind *kind, const struct backing *b,
 		     const char *how, struct store_shared **ret)
 {
 	struct store_shared *s;
 	int err = 0;
 
 	pthread_mutex_lock(&all_lock);
-	s = find(kind, v, how);
+	s = find(kind, b, how);
 	if (!s)
-		err = make(kind, v, how, &s);
+		err = make(kind, b, how, &s);
 	if (!err) {
 		s->holders++;
 		*ret = s;

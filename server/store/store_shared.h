@@ -12,7 +12,7 @@
 #include "base/list.h"
 #include "base/util.h"
 
-struct volume;
+struct backing;
 
 #define STORE_SHARED_HOW_BYTES 192
 
@@ -28,18 +28,18 @@ struct store_shared {
 struct store_shared_kind {
 	size_t bytes; /* of the structure that begins with a struct store_shared */
 	/* @s is zeroed after its struct store_shared; Return: 0 or -errno */
-	int (*init)(struct store_shared *s, const struct volume *v);
+	int (*init)(struct store_shared *s, const struct backing *b);
 	void (*fini)(struct store_shared *s);
 };
 
-/** store_shared_get - gets the structure of this kind for the directory of @v with configuration @how
+/** store_shared_get - gets the structure of this kind for the directory of @b with configuration @how
  *
- * It is held for the caller, and created if none exists. One that is in use is found again whenever the volumes are
- * replaced. Any thread.
+ * It is held for the caller, and created if none exists. One that is in use is found again whenever the backings
+ * are replaced. Any thread.
  *
  * Return: 0, or -errno.
  */
-int must_check store_shared_get(const struct store_shared_kind *kind, const struct volume *v,
+int must_check store_shared_get(const struct store_shared_kind *kind, const struct backing *b,
 				const char *how, struct store_shared **ret);
 
 /** store_shared_put - releases it; any thread. NULL is fine. */

@@ -13,7 +13,7 @@
  *            writes the rest through the page cache, DISCARD leaves it as it is.
  *            By a descriptor that does not have the device exclusively, while another one has, the kernel drops no
  *            dirty page. It returns EBUSY, and the pages are written back first. If that fails, the kernel tells this
- *            descriptor, and so not the next fsync() of it: syncs of a volume use another one (volume.h).
+ *            descriptor, and so not the next fsync() of it: backing.sync_fd is another one.
  *            DISCARD and ZERO are done in strides, each a job of its own, so that other clients get the worker in
  *            between. Strides end at multiples of STORE_STRIDE in the file. A stable one syncs after the last stride.
  *            EXTENTS asks lseek(), on file systems that are known to tell the truth (fs_limits.c); a device, and any

@@ -251,7 +251,7 @@ int stripe_disk_create(struct stripe_vol *v, struct stripe_object *o)
 	return 0;
 }
 
-int stripe_disk_open(struct stripe_vol *v, struct stripe_object *o, struct volume *volume, unsigned reactor)
+int stripe_disk_open(struct stripe_vol *v, struct stripe_object *o, struct backing *backing, unsigned reactor)
 {
 	struct store_file *f = malloc(sizeof(*f));
 	struct stat st;
@@ -268,7 +268,7 @@ int stripe_disk_open(struct stripe_vol *v, struct stripe_object *o, struct volum
 		free(f);
 		return fd == -ENOENT ? -EIO : fd;
 	}
-	store_adopt(volume, fd, true, f);
+	store_adopt(backing, fd, true, f);
 	f->dev = st.st_dev;
 	f->ino = st.st_ino;
 	o->files[reactor] = f;

@@ -30,9 +30,9 @@ struct stripe_member *stripe_set_find(const struct stripe_set *s, uint64_t volum
 	return NULL;
 }
 
-static struct volume *volume_of(struct served *s, size_t i)
+static struct backing *backing_of(struct served *s, size_t i)
 {
-	return &container_of(s, struct stripe_set, served)->v[i].volume;
+	return &container_of(s, struct stripe_set, served)->v[i].backing;
 }
 
 static void close_set(struct served *served)
@@ -99,9 +99,9 @@ static int open_member(const struct stripes_conf *c, const struct stripe_set *s,
 	err = open_vol(old, nreactors, volume, m, why, why_bytes);
 	if (err)
 		return err;
-	m->volume = (struct volume){ .name = m->conf.name, .path = m->conf.path, .data = &m->conf.data,
+	m->backing = (struct backing){ .name = m->conf.name, .path = m->conf.path, .data = &m->conf.data,
 				     .dev = m->vol->dir.dev, .ino = m->vol->dir.ino, .fsyncs = m->vol->fsyncs };
-	fs_limits_find(m->vol->dir.objects, true, &m->volume.limits);
+	fs_limits_find(m->vol->dir.objects, true, &m->backing.limits);
 	return 0;
 }
 
@@ -141,7 +141,7 @@ int stripe_set_create(const struct conf *conf, const struct stripe_set *old, uns
 
 	if (!s)
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
-	served_init(&s->served, 0, volume_of, close_set);
+	served_init(&s->served, 0, backing_of, close_set);
 	s->serial = atomic_fetch_add(&serials, 1) + 1;
 	s->v = calloc(conf->nstripes ? conf->nstripes : 1, sizeof(*s->v));
 	err = s->v ? open_members(conf, old, nreactors, s, why, why_bytes)

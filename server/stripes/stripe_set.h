@@ -22,7 +22,7 @@ struct stripe_member {
 	struct stripe_vol *vol; /* a reference */
 	struct stripes_conf conf;
 	struct stripe_keys keys;
-	struct volume volume; /* what its stores serve */
+	struct backing backing; /* what its stores serve */
 	unsigned idx;
 };
 

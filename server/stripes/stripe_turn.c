@@ -161,7 +161,7 @@ static int work_open(struct stripe_call *call)
 
 	if (call->o->files[reactor])
 		return 0;
-	return stripe_disk_open(call->vol, call->o, &call->member->volume, reactor);
+	return stripe_disk_open(call->vol, call->o, &call->member->backing, reactor);
 }
 
 static int work_load(struct stripe_call *call)

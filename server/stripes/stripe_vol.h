@@ -145,7 +145,7 @@ int must_check stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, u
 int must_check stripe_disk_create(struct stripe_vol *v, struct stripe_object *o);
 
 /** stripe_disk_open - opens the file for the stores of @reactor */
-int must_check stripe_disk_open(struct stripe_vol *v, struct stripe_object *o, struct volume *volume, unsigned reactor);
+int must_check stripe_disk_open(struct stripe_vol *v, struct stripe_object *o, struct backing *backing, unsigned reactor);
 
 /** stripe_disk_sync_name - makes the name of the file durable */
 int must_check stripe_disk_sync_name(struct stripe_vol *v, struct stripe_object *o);

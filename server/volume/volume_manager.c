@@ -242,7 +242,7 @@ static const struct volume_manager *find_old(const struct export_table *old, con
 	for (size_t i = 0; old && i < old->n; i++) {
 		const struct volume_manager *m = old->v[i].manager;
 
-		if (m && m->dir->dev == e->volume.dev && m->dir->ino == e->volume.ino)
+		if (m && m->dir->dev == e->backing.dev && m->dir->ino == e->backing.ino)
 			return m;
 	}
 	return NULL;

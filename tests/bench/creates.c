@@ -171,7 +171,7 @@ static void compare(double seconds, unsigned rounds)
 			size_t way = i ^ (r % 2); /* each round swaps which of the two runs first */
 			uint64_t before[2], after[2];
 
-			bench.t.v[0].volume.fsyncs = way % 2 ? bench.fsyncs : NULL;
+			bench.t.v[0].backing.fsyncs = way % 2 ? bench.fsyncs : NULL;
 			fsync_batch_count(bench.fsyncs, &before[0], &before[1]);
 			v[way][r] = rate(durable_main, threads[way / 2], seconds);
 			fsync_batch_count(bench.fsyncs, &after[0], &after[1]);

@@ -58,23 +58,23 @@ void store_rig_create(struct store_rig *g, const char *options)
 	set_options(&g->exp.conf.data, options);
 	g->exp.conf.name = (char *)(uintptr_t)"/rig";
 	g->exp.conf.path = g->dir.path;
-	assert_int_equal(fsync_batch_create(on_lost, g, &g->exp.volume.fsyncs), 0);
+	assert_int_equal(fsync_batch_create(on_lost, g, &g->exp.backing.fsyncs), 0);
 	assert_int_equal(rpcrdma_domain_create(NULL, &g->domain), 0);
 	assert_int_equal(rpcrdma_engine_create(g->domain, NULL, &g->reactor.loop.engine), 0);
 	assert_int_equal(worker_pool_create(3, &g->reactor.loop.workers), 0);
 	fd = open(g->dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	fs_limits_find(fd, true, &g->exp.volume.limits);
+	fs_limits_find(fd, true, &g->exp.backing.limits);
 	close(fd);
-	g->exp.volume.name = g->exp.conf.name;
-	g->exp.volume.path = g->exp.conf.path;
-	g->exp.volume.data = &g->exp.conf.data;
-	g->ops = store_of(&g->exp.volume);
+	g->exp.backing.name = g->exp.conf.name;
+	g->exp.backing.path = g->exp.conf.path;
+	g->exp.backing.data = &g->exp.conf.data;
+	g->ops = store_of(&g->exp.backing);
 	g->env = (struct store_env){ .loop = &g->reactor.loop, .counters = &g->reactor.counters.store };
-	assert_int_equal(store_create(g->ops, &g->env, &g->exp.volume, &g->store), 0);
+	assert_int_equal(store_create(g->ops, &g->env, &g->exp.backing, &g->store), 0);
 	fd = open(g->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
-	store_adopt(&g->exp.volume, fd, true, &g->file);
+	store_adopt(&g->exp.backing, fd, true, &g->file);
 	g->file.dev = RIG_DEV;
 }
 
@@ -85,7 +85,7 @@ void store_rig_destroy(struct store_rig *g)
 	worker_pool_destroy(g->reactor.loop.workers);
 	rpcrdma_engine_destroy(g->reactor.loop.engine);
 	rpcrdma_domain_destroy(g->domain);
-	fsync_batch_destroy(g->exp.volume.fsyncs);
+	fsync_batch_destroy(g->exp.backing.fsyncs);
 	tmp_dir_destroy(&g->dir);
 }
 

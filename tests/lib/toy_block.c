@@ -17,7 +17,7 @@
 #include "server_int.h"
 
 struct toy {
-	struct volume volume;
+	struct backing backing;
 	struct data_conf data;
 	int fd;
 	uint64_t bytes;
@@ -96,13 +96,13 @@ static bool cancel(struct req *r)
 
 static void open_file(struct req *r)
 {
-	struct volume *v = &TOY(r->srv)->volume;
+	struct backing *b = &TOY(r->srv)->backing;
 
 	while (atomic_load(&toy_hold))
 		sched_yield();
-	store_open(store_of(v), v, dup(TOY(r->srv)->fd), true, &REACTOR(r)->file);
-	REACTOR(r)->file.dev = v->dev;
-	REACTOR(r)->file.ino = v->ino;
+	store_open(store_of(b), b, dup(TOY(r->srv)->fd), true, &REACTOR(r)->file);
+	REACTOR(r)->file.dev = b->dev;
+	REACTOR(r)->file.ino = b->ino;
 }
 
 static int payload(struct req *r)
@@ -180,7 +180,7 @@ static int create(struct server *srv, const struct conf *conf, unsigned nreactor
 	if (fstat(t->fd, &st))
 		return -errno;
 	t->data = conf->exports[0].data;
-	t->volume = (struct volume){ .name = "toy", .data = &t->data, .dev = st.st_dev, .ino = st.st_ino };
+	t->backing = (struct backing){ .name = "toy", .data = &t->data, .dev = st.st_dev, .ino = st.st_ino };
 	t->bytes = (uint64_t)st.st_size;
 	return 0;
 }
@@ -198,7 +198,7 @@ static int create_reactor(struct reactor *r)
 
 	re->file.fd = -1;
 	list_init(&re->waiting);
-	return store_make(&env, &TOY(r->srv)->volume, &re->store);
+	return store_make(&env, &TOY(r->srv)->backing, &re->store);
 }
 
 static void destroy_reactor(struct reactor *r)

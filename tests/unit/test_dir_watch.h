@@ -64,14 +64,14 @@ static inline void start(struct rig *r, bool no_past, bool ctimes_differ, unsign
 	int fd = open(tmp_dir_path(&r->tmp, "."), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	assert_true(fd >= 0);
-	fs_limits_find(fd, true, &r->exp.volume.limits);
+	fs_limits_find(fd, true, &r->exp.backing.limits);
 	close(fd);
-	r->exp.volume.limits.ctimes_differ = ctimes_differ;
-	r->exp.volume.dev = stx_dev(&r->d.stx);
+	r->exp.backing.limits.ctimes_differ = ctimes_differ;
+	r->exp.backing.dev = stx_dev(&r->d.stx);
 	dir_watch_put(r->exp.dirs);
 	dir_watches_destroy(r->all);
 	assert_int_equal(dir_watches_create(no_past, max, &r->all), 0);
-	assert_int_equal(dir_watch_get(r->all, r->exp.volume.dev, &r->exp.dirs), 0);
+	assert_int_equal(dir_watch_get(r->all, r->exp.backing.dev, &r->exp.dirs), 0);
 }
 
 static inline int enter(void **state, const char *below)
@@ -122,7 +122,7 @@ static inline void need_watches(const struct rig *r)
 {
 	if (!kernel_has_watches(r->tmp.path))
 		skip();
-	assert_true(r->exp.volume.limits.tells_changes);
+	assert_true(r->exp.backing.limits.tells_changes);
 }
 
 /* what a local process does during a change, or between two */

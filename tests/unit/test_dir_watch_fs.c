@@ -127,8 +127,8 @@ static void enter_other_fs(struct rig *r, struct other_fs *o)
 	look(r, "e", &o->dir);
 	o->dir.exp = &o->exp;
 	o->dir.stx.stx_dev_major++;
-	o->exp.volume.dev = stx_dev(&o->dir.stx);
-	assert_int_equal(dir_watch_get(r->all, o->exp.volume.dev, &o->exp.dirs), 0);
+	o->exp.backing.dev = stx_dev(&o->dir.stx);
+	assert_int_equal(dir_watch_get(r->all, o->exp.backing.dev, &o->exp.dirs), 0);
 }
 
 static void *create_there(void *arg)
@@ -184,7 +184,7 @@ static void comes_and_goes(void **state)
 	struct other_fs o;
 
 	(void)known(r);
-	assert_int_equal(dir_watch_get(r->all, r->exp.volume.dev, &again), 0);
+	assert_int_equal(dir_watch_get(r->all, r->exp.backing.dev, &again), 0);
 	assert_ptr_equal(again, r->exp.dirs);
 	dir_watch_put(r->exp.dirs);
 	enter_other_fs(r, &o);
@@ -198,7 +198,7 @@ static void comes_and_goes(void **state)
 	dir_watch_put(r->exp.dirs);
 	enter_other_fs(r, &o);
 	assert_int_equal(file_systems(r), 1);
-	assert_int_equal(dir_watch_get(r->all, r->exp.volume.dev, &r->exp.dirs), 0);
+	assert_int_equal(dir_watch_get(r->all, r->exp.backing.dev, &r->exp.dirs), 0);
 	assert_false(create(r, &r->d, ME, "c", NULL, NULL).proved);
 	wait_tick();
 	assert_true(create(r, &r->d, ME, "f", NULL, NULL).proved);
@@ -237,14 +237,14 @@ static void not_watched(void **state)
 	struct rig *r = *state;
 
 	need_watches(r);
-	r->exp.volume.limits.tells_changes = false;
+	r->exp.backing.limits.tells_changes = false;
 	assert_false(create(r, &r->d, ME, "a", NULL, NULL).proved);
 	assert_false(create(r, &r->d, ME, "b", NULL, NULL).proved);
 	assert_int_equal(watches(r), 0);
-	r->exp.volume.limits.tells_changes = true;
-	r->exp.volume.dev++; /* something is mounted there */
+	r->exp.backing.limits.tells_changes = true;
+	r->exp.backing.dev++; /* something is mounted there */
 	assert_false(create(r, &r->d, ME, "c", NULL, NULL).proved);
-	r->exp.volume.dev--;
+	r->exp.backing.dev--;
 	dir_watch_put(r->exp.dirs);
 	r->exp.dirs = NULL;
 	assert_false(create(r, &r->d, ME, "e", NULL, NULL).proved);

@@ -172,8 +172,8 @@ static inline void wake(struct place *pl)
 
 static struct store_counters counters;
 static struct data_conf how;
-static struct volume volume = { .data = &how };
-static struct store store = { .ops = &fake_ops, .counters = &counters, .volume = &volume };
+static struct backing backing = { .data = &how };
+static struct store store = { .ops = &fake_ops, .counters = &counters, .backing = &backing };
 static struct place_pool pool;
 static struct latency_tracer tracer;
 static struct latency_reactor stats;

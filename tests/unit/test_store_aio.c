@@ -161,7 +161,7 @@ static void refused_after_all(void **state)
 	no_direct = false;
 	assert_memory_equal(mem, shadow, 2 * BLOCK);
 	assert_int_equal(g.file.direct.state, STORE_DIRECT_REFUSED);
-	assert_true(atomic_load(&g.exp.volume.said_cached));
+	assert_true(atomic_load(&g.exp.backing.said_cached));
 	submits = 0;
 	fill(mem, ROOM, 5);
 	assert_int_equal(write_at(0, BLOCK, mem, STORE_DATA_SYNC), BLOCK);
@@ -256,7 +256,7 @@ static void two_stores_one_file(void **state)
 	struct store *first = g.store, *second;
 
 	(void)state;
-	assert_int_equal(store_create(g.ops, &g.env, &g.exp.volume, &second), 0);
+	assert_int_equal(store_create(g.ops, &g.env, &g.exp.backing, &second), 0);
 	begin_many(ios, iovs, 3);
 	g.store = second;
 	begin_many(ios + 3, iovs + 3, 3);
@@ -273,7 +273,7 @@ static void never_used(void **state)
 
 	(void)state;
 	watches = 0;
-	assert_int_equal(store_create(g.ops, &g.env, &g.exp.volume, &s), 0);
+	assert_int_equal(store_create(g.ops, &g.env, &g.exp.backing, &s), 0);
 	store_destroy(s);
 	assert_int_equal(watches, 0);
 }
@@ -295,7 +295,7 @@ static void destroyed_by_its_last(void **state)
 
 	(void)state;
 	open_file();
-	assert_int_equal(store_create(g.ops, &g.env, &g.exp.volume, &dying), 0);
+	assert_int_equal(store_create(g.ops, &g.env, &g.exp.backing, &dying), 0);
 	assert_int_equal(store_submit(dying, &io), 0);
 	store_rig_wait(&g, &io);
 	assert_int_equal(io.res, BLOCK);

@@ -314,7 +314,7 @@ static void memory_has_no_direct(void **state)
 	assert_int_equal(read_at(0, BLOCK, mem), BLOCK);
 	assert_memory_equal(mem, shadow, BLOCK);
 	assert_int_equal(g.file.direct.state, STORE_DIRECT_NONE);
-	assert_true(atomic_load(&g.exp.volume.said_cached));
+	assert_true(atomic_load(&g.exp.backing.said_cached));
 	assert_int_equal(write_at(5, BLOCK, mem, STORE_FILE_SYNC), BLOCK);
 	wrote(5, BLOCK, mem);
 	check_file();

@@ -98,11 +98,11 @@ static struct store_io run(void (*fn)(struct worker_job *), enum store_stable st
 	struct store_file file = { .fd = -1, .writable = true, .dev = DEV };
 	struct creds creds = { 0 };
 	struct export exp = { 0 };
-	struct store s = { .volume = &exp.volume };
+	struct store s = { .backing = &exp.backing };
 	struct store_io io = { .op = STORE_WRITE, .store = &s, .file = &file, .iov = &iov, .iovcnt = 1,
 			       .bytes = sizeof(data), .stable = stable, .creds = &creds };
 
-	assert_int_equal(fsync_batch_create(on_lost, NULL, &exp.volume.fsyncs), 0);
+	assert_int_equal(fsync_batch_create(on_lost, NULL, &exp.backing.fsyncs), 0);
 	memset(script, 0, sizeof(script));
 	script[0] = a;
 	script[1] = b;
@@ -110,7 +110,7 @@ static struct store_io run(void (*fn)(struct worker_job *), enum store_stable st
 	lost = 0;
 	flags_seen = 0;
 	fn(&io.job);
-	fsync_batch_destroy(exp.volume.fsyncs);
+	fsync_batch_destroy(exp.backing.fsyncs);
 	return io;
 }
 
@@ -233,10 +233,10 @@ static void told_to_another(void **state)
 	struct store_file file = { .fd = -1, .writable = true, .dev = DEV };
 	struct creds creds = { 0 };
 	struct export exp = { 0 };
-	struct store s = { .volume = &exp.volume };
+	struct store s = { .backing = &exp.backing };
 
 	(void)state;
-	assert_int_equal(fsync_batch_create(on_lost, NULL, &exp.volume.fsyncs), 0);
+	assert_int_equal(fsync_batch_create(on_lost, NULL, &exp.backing.fsyncs), 0);
 	memset(script, 0, sizeof(script));
 	script[0] = sizeof(data);
 	for (int by_write = 0; by_write < 2; by_write++) {
@@ -254,21 +254,21 @@ static void told_to_another(void **state)
 		assert_int_equal(io.res, -EIO);
 		assert_true(other.io.res == 0 ? other.lost_then == 1 : other.io.res == -EIO);
 	}
-	fsync_batch_destroy(exp.volume.fsyncs);
+	fsync_batch_destroy(exp.backing.fsyncs);
 }
 
 static struct store_io sync_part(const struct store_file *file, uint64_t off, uint32_t bytes)
 {
 	struct export exp = { 0 };
-	struct store s = { .volume = &exp.volume };
+	struct store s = { .backing = &exp.backing };
 	struct store_file f = *file;
 	struct store_io io = { .op = STORE_SYNC, .store = &s, .file = &f, .off = off, .bytes = bytes };
 
-	assert_int_equal(fsync_batch_create(on_lost, NULL, &exp.volume.fsyncs), 0);
+	assert_int_equal(fsync_batch_create(on_lost, NULL, &exp.backing.fsyncs), 0);
 	syncs = msyncs = 0;
 	lost = 0;
 	run_sync(&io.job);
-	fsync_batch_destroy(exp.volume.fsyncs);
+	fsync_batch_destroy(exp.backing.fsyncs);
 	return io;
 }
 
@@ -319,10 +319,10 @@ static void syncs_of_parts(void **state)
 static void adopt(int fd, bool at_once, bool in_memory, enum fs_atime atime, struct store_file *ret)
 {
 	struct export exp = {
-		.volume.limits = { .answers_at_once = at_once, .in_memory = in_memory, .atime = atime },
+		.backing.limits = { .answers_at_once = at_once, .in_memory = in_memory, .atime = atime },
 	};
 
-	store_adopt(&exp.volume, fd, true, ret);
+	store_adopt(&exp.backing, fd, true, ret);
 }
 
 static bool leaves_atime(int fd)

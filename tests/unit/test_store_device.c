@@ -67,11 +67,11 @@ static void begin_held(const char *options, bool by_another)
 	busy = 0;
 	store_close(&g.file);
 	holder = by_another ? open_device(O_EXCL) : -1;
-	fs_limits_find_file(holder >= 0 ? holder : loop.fd, &g.exp.volume.limits);
-	store_adopt(&g.exp.volume, open_device(by_another ? 0 : O_EXCL), true, &g.file);
+	fs_limits_find_file(holder >= 0 ? holder : loop.fd, &g.exp.backing.limits);
+	store_adopt(&g.exp.backing, open_device(by_another ? 0 : O_EXCL), true, &g.file);
 	assert_int_equal(store_file_identify(g.file.fd, &dev, &ino), 0);
-	g.file.dev = g.exp.volume.dev = dev;
-	g.file.ino = g.exp.volume.ino = ino;
+	g.file.dev = g.exp.backing.dev = dev;
+	g.file.ino = g.exp.backing.ino = ino;
 	can_really = limit_of("discard_max_bytes") ? CAN_BOTH : CAN_ZERO;
 	forget_calls();
 }
@@ -121,9 +121,9 @@ static void facts(void **state)
 	assert_true(dev2 == dev && ino2 == ino);
 	close(fd);
 	/* devtmpfs, which has the name, is in memory; the device is not */
-	assert_true(g.exp.volume.limits.answers_at_once);
-	assert_false(g.exp.volume.limits.in_memory);
-	assert_int_equal(g.exp.volume.limits.file_max_bytes, INT64_MAX);
+	assert_true(g.exp.backing.limits.answers_at_once);
+	assert_false(g.exp.backing.limits.in_memory);
+	assert_int_equal(g.exp.backing.limits.file_max_bytes, INT64_MAX);
 	assert_true(g.file.at_once && !g.file.in_memory);
 	assert_false(g.file.sets_atime || g.file.no_nowait_read);
 	assert_true(fcntl(g.file.fd, F_GETFL) & O_NOATIME);
@@ -258,7 +258,7 @@ static void power_cut(void **state)
 	size = size_of();
 	store_destroy(g.store);
 	assert_int_equal(data_conf_option(&g.exp.conf.data, "store", "sim:rate=1G:volatile", (char[64]){ 0 }, 64), 0);
-	assert_int_equal(store_create(&store_sim_ops, &g.env, &g.exp.volume, &g.store), 0);
+	assert_int_equal(store_create(&store_sim_ops, &g.env, &g.exp.backing, &g.store), 0);
 	memset(seen, 'y', sizeof(seen));
 	move_bytes(STORE_WRITE, 0, seen, PAGE);
 	assert_int_equal(zero(PAGE, PAGE, false), PAGE);

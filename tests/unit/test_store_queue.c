@@ -83,8 +83,8 @@ static void begin(const char *const *options)
 	char why[128] = "";
 
 	memset(&exp0, 0, sizeof(exp0));
-	exp0.volume.ino = ++begun; /* a queue of its own, whatever became of the one before */
-	exp0.volume.data = &exp0.conf.data;
+	exp0.backing.ino = ++begun; /* a queue of its own, whatever became of the one before */
+	exp0.backing.data = &exp0.conf.data;
 	data_conf_init(&exp0.conf.data);
 	for (; *options; options += 2) {
 		if (data_conf_option(&exp0.conf.data, options[0], options[1], why, sizeof(why)))
@@ -97,8 +97,8 @@ static void begin(const char *const *options)
 		assert_int_equal(rpcrdma_engine_create(domain, NULL, &reactors[i].loop.engine), 0);
 		stores[i] =
 			(struct store){ .ops = &fake_ops, .loop = &reactors[i].loop, .counters = &reactors[i].counters.store,
-					.volume = &exp0.volume };
-		assert_int_equal(store_queue_get(&exp0.volume, &stores[i].queue), 0);
+					.backing = &exp0.backing };
+		assert_int_equal(store_queue_get(&exp0.backing, &stores[i].queue), 0);
 	}
 	memset(ios, 0, sizeof(ios));
 	below[0] = done[0] = '\0';

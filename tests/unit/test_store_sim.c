@@ -149,7 +149,7 @@ static void open_file(void)
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, data, BYTES, 0), BYTES);
 	assert_int_equal(fstat(fd, &st), 0);
-	store_adopt(&table.v[0].volume, fd, true, &file);
+	store_adopt(&table.v[0].backing, fd, true, &file);
 	file.dev = st.st_dev;
 	file.ino = st.st_ino;
 }
@@ -170,7 +170,7 @@ static void begin(const char *how)
 	for (unsigned i = 0; i < 2; i++) {
 		memset(&reactors[i].counters, 0, sizeof(reactors[i].counters));
 		assert_int_equal(
-			store_create(store_of(&table.v[0].volume), &envs[i], &table.v[0].volume, &stores[i]),
+			store_create(store_of(&table.v[0].backing), &envs[i], &table.v[0].backing, &stores[i]),
 			0);
 	}
 	open_file();
@@ -472,7 +472,7 @@ static void outlives_exports(void **state)
 	(void)state;
 	begin("sim:rate=1G:volatile:fail=3");
 	write_as(STORE_UNSTABLE, "aaaa", 0);
-	assert_int_equal(store_create(&store_sim_ops, &envs[0], &table.v[0].volume, &other), 0);
+	assert_int_equal(store_create(&store_sim_ops, &envs[0], &table.v[0].backing, &other), 0);
 	store_destroy(stores[0]);
 	store_destroy(stores[1]);
 	stores[0] = other;

@@ -79,7 +79,7 @@ static void create_again_is_durable(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		const char *name = i ? "excl" : "file";
 
-		c->t.v[0].volume.limits.orders_names = true;
+		c->t.v[0].backing.limits.orders_names = true;
 		nsynced = 0;
 		assert_int_equal(create(c, name, kinds[i], NULL, verf_a, &c->me, &st), 0);
 		/* the verifier is set after the file is made */
@@ -129,7 +129,7 @@ static void made_is_durable(void **state)
 		struct vfs_made m;
 		struct fh_obj d;
 
-		c->t.v[0].volume.limits.orders_names = ordered;
+		c->t.v[0].backing.limits.orders_names = ordered;
 		nsynced = nsynced_fs = 0;
 		assert_int_equal(make(c, n[0], (struct vfs_new){ .type = S_IFDIR }, &none, &m), 0);
 		vfs_made_close(&m);

@@ -63,12 +63,12 @@ static struct sim_disk *disk_of(struct store_shared *s)
 
 /* ---- the disk ----------------------------------------------------------------------------- */
 
-static int disk_init(struct store_shared *s, const struct volume *v)
+static int disk_init(struct store_shared *s, const struct backing *b)
 {
 	struct sim_disk *d = disk_of(s);
 
 	pthread_mutex_init(&d->lock, NULL);
-	sim_model_init(&d->model, &v->data->store.sim);
+	sim_model_init(&d->model, &b->data->store.sim);
 	sim_cache_init(&d->cache, SIM_CACHE_BYTES);
 	return 0;
 }
@@ -296,32 +296,32 @@ static void sim_destroy(struct store *store)
 	free(s);
 }
 
-static int get_disk(struct sim_store *s, const struct volume *v)
+static int get_disk(struct sim_store *s, const struct backing *b)
 {
 	char how[STORE_SPEC_PRINT_BYTES];
 	struct store_shared *shared;
 	int err;
 
-	err = store_shared_get(&disk_kind, v,
-			       store_spec_print(&v->data->store, how, sizeof(how)), &shared);
+	err = store_shared_get(&disk_kind, b,
+			       store_spec_print(&b->data->store, how, sizeof(how)), &shared);
 	if (!err)
 		s->disk = disk_of(shared);
 	return err;
 }
 
-static int sim_create(const struct store_env *env, struct volume *v, struct store **ret)
+static int sim_create(const struct store_env *env, struct backing *b, struct store **ret)
 {
 	struct sim_store *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
 		return -ENOMEM;
-	s->store = (struct store){ .ops = &store_sim_ops, .loop = env->loop, .counters = env->counters, .volume = v };
+	s->store = (struct store){ .ops = &store_sim_ops, .loop = env->loop, .counters = env->counters, .backing = b };
 	s->alarm.fd = -1;
 	list_init(&s->due);
-	err = store_create(&store_cached_ops, env, v, &s->below);
+	err = store_create(&store_cached_ops, env, b, &s->below);
 	if (!err)
-		err = get_disk(s, v);
+		err = get_disk(s, b);
 	s->alarm.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (!err && s->alarm.fd < 0)
 		err = -errno;

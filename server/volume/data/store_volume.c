@@ -46,9 +46,9 @@ struct volume_op {
 	int err;
 };
 
-static const struct export *export_of(struct volume *v)
+static const struct export *export_of(struct backing *b)
 {
-	return container_of(v, struct export, volume);
+	return container_of(b, struct export, backing);
 }
 
 static void volume_destroy(struct store *store)
@@ -60,17 +60,17 @@ static void volume_destroy(struct store *store)
 	free(s);
 }
 
-static int volume_create(const struct store_env *env, struct volume *v, struct store **ret)
+static int volume_create(const struct store_env *env, struct backing *b, struct store **ret)
 {
 	struct volume_store *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
 		return -ENOMEM;
-	s->store = (struct store){ .ops = &store_volume_ops, .loop = env->loop, .counters = env->counters, .volume = v,
+	s->store = (struct store){ .ops = &store_volume_ops, .loop = env->loop, .counters = env->counters, .backing = b,
 				   .own_memory = true };
-	s->manager = export_of(v)->manager;
-	err = store_create(&store_cached_ops, env, v, &s->below);
+	s->manager = export_of(b)->manager;
+	err = store_create(&store_cached_ops, env, b, &s->below);
 	if (err) {
 		volume_destroy(&s->store);
 		return err;
@@ -85,11 +85,11 @@ static int get_use(struct volume_store *s, struct store_file *file, struct volum
 	int err = 0;
 
 	if (!s->port)
-		err = volume_port_get(s->store.loop, s->manager, !export_of(s->store.volume)->conf.ro, &s->port);
+		err = volume_port_get(s->store.loop, s->manager, !export_of(s->store.backing)->conf.ro, &s->port);
 	if (!err)
 		err = volume_port_manager(s->port, s->manager);
 	if (!err && !file->use)
-		err = volume_port_open(s->port, file, s->store.volume->fsyncs);
+		err = volume_port_open(s->port, file, s->store.backing->fsyncs);
 	if (!err)
 		*ret = container_of(file->use, struct volume_use, use);
 	return err;
