@@ -114,8 +114,10 @@ static const struct opt opts[] = {
 	  "yes, no, or networks", OPT_OTHER, .set = set_take_over },
 };
 
-void block_conf_init(struct block_conf *c)
+static void init(void *conf)
 {
+	struct block_conf *c = conf;
+
 	memset(c, 0, sizeof(*c));
 	opt_init(opts, ARRAY_SIZE(opts), c);
 	c->block = 512;
@@ -178,11 +180,6 @@ static int finish(void *conf, char *why, size_t why_bytes)
 		c->data.write = DATA_WRITE_CACHED;
 	}
 	return data_conf_check(&c->data, why, why_bytes);
-}
-
-static void init(void *conf)
-{
-	block_conf_init(conf);
 }
 
 const struct spec_kind block_conf_kind = {

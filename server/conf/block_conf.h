@@ -51,16 +51,11 @@ struct block_conf {
 	struct data_conf data;
 };
 
-/** block_conf_init - sets the defaults: read and write, exclusive, this host only, direct I/O
- *
- * Accepts only reserved ports if leatd runs as root.
- */
-void block_conf_init(struct block_conf *c);
-
 /** block_conf_fini - frees the strings in @c; calling it again is harmless */
 void block_conf_fini(struct block_conf *c);
 
-/** block_conf_kind - for spec.h, with the table of its own options */
+/** block_conf_kind - for spec.h, with the table of its own options; defaults: read and write, exclusive, this host only,
+ * direct I/O, only reserved ports if leatd runs as root */
 extern const struct spec_kind block_conf_kind;
 
 /** block_conf_parse - parses "NAME=PATH[,option...]"

@@ -36,8 +36,7 @@ void conf_init(struct conf *c)
 	opt_init(conf_opts, CONF_OPTS, c);
 }
 
-/** conf_fini - frees the members */
-void conf_fini(struct conf *c)
+static void fini_served(struct conf *c)
 {
 	for (size_t i = 0; i < c->nexports; i++)
 		export_conf_fini(&c->exports[i]);
@@ -48,9 +47,26 @@ void conf_fini(struct conf *c)
 	for (size_t i = 0; i < c->nstripes; i++)
 		stripes_conf_fini(&c->stripes[i]);
 	c->nstripes = 0;
+}
+
+void conf_fini(struct conf *c)
+{
+	fini_served(c);
 	free(c->capture);
 	free(c->state_dir);
 	c->capture = c->state_dir = NULL;
+}
+
+void conf_take_served(struct conf *to, struct conf *from)
+{
+	fini_served(to);
+	memcpy(to->exports, from->exports, sizeof(to->exports));
+	to->nexports = from->nexports;
+	memcpy(to->blocks, from->blocks, sizeof(to->blocks));
+	to->nblocks = from->nblocks;
+	memcpy(to->stripes, from->stripes, sizeof(to->stripes));
+	to->nstripes = from->nstripes;
+	from->nexports = from->nblocks = from->nstripes = 0;
 }
 
 /* The exports or the volumes of a configuration */
@@ -76,6 +92,22 @@ static void *add_element(struct conf *c, const struct spec_kind *k, char *why)
 	if (*l.n < l.max)
 		return l.v + (*l.n)++ * k->bytes;
 	(void)conf_say(why, "more than %zu %ss", l.max, k->what);
+	return NULL;
+}
+
+static const struct {
+	char letter; /* of its option on the command line */
+	const struct spec_kind *kind;
+} kinds[] = {
+	{ 'e', &export_conf_kind }, { 'b', &block_conf_kind }, { 's', &stripes_conf_kind }, { 'm', &volume_conf_kind },
+};
+
+/* Return: NULL: it is another option */
+static const struct spec_kind *kind_of(char letter)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kinds[i].letter == letter)
+			return kinds[i].kind;
 	return NULL;
 }
 
@@ -154,14 +186,9 @@ static int begin_section(struct file_reader *r, char *text)
 	r->begin_line = r->line;
 	if (r->in_server || r->bad_line)
 		return 0;
-	if (named(name, "export", &name))
-		return begin_spec(r, &export_conf_kind, name);
-	if (named(name, "block", &name))
-		return begin_spec(r, &block_conf_kind, name);
-	if (named(name, "stripes", &name))
-		return begin_spec(r, &stripes_conf_kind, name);
-	if (named(name, "volume", &name))
-		return begin_spec(r, &volume_conf_kind, name);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (named(name, kinds[i].kind->section, &name))
+			return begin_spec(r, kinds[i].kind, name);
 	return conf_say(r->why, "no such section: [%s]; there are [server], [export NAME], [block NAME], [stripes NAME] and "
 				"[volume NAME]", name);
 }
@@ -265,6 +292,7 @@ int conf_file(struct conf *c, const char *path, char why[CONF_WHY_BYTES])
 static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **ret_file, char *why)
 {
 	bool apply = !ret_file, listens = false;
+	const struct spec_kind *kind;
 	const struct opt *o;
 	const char *value;
 	int rc, err;
@@ -283,26 +311,11 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 			c->nlisten = 0; /* the command line's replace the file's */
 			listens = true;
 		}
-		switch (o->letter) {
-		case 'e':
-			err = add_spec(c, &export_conf_kind, value, why);
-			break;
-		case 'b':
-			err = add_spec(c, &block_conf_kind, value, why);
-			break;
-		case 's':
-			err = add_spec(c, &stripes_conf_kind, value, why);
-			break;
-		case 'm':
-			err = add_spec(c, &volume_conf_kind, value, why);
-			break;
-		default:
-			err = opt_set(o, c, value, why, CONF_WHY_BYTES);
-			break;
-		}
+		kind = kind_of(o->letter);
+		err = kind ? add_spec(c, kind, value, why) : opt_set(o, c, value, why, CONF_WHY_BYTES);
 		/* a wrong URL, export or volume is not a usage error */
 		if (err)
-			return o->letter && strchr("lebsm", o->letter) ? CONF_BAD : CONF_USAGE;
+			return kind || o->letter == 'l' ? CONF_BAD : CONF_USAGE;
 	}
 	if (rc)
 		return CONF_USAGE;
@@ -440,8 +453,26 @@ static bool is_inside(const char *path, const char *dir)
 	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/' || dir[n - 1] == '/');
 }
 
+const char *conf_unrestricted(const struct conf *c, const char **ret_section)
+{
+	*ret_section = export_conf_kind.section;
+	for (size_t i = 0; i < c->nexports; i++)
+		if (!c->exports[i].peers.n)
+			return c->exports[i].name;
+	*ret_section = block_conf_kind.section;
+	for (size_t i = 0; i < c->nblocks; i++)
+		if (!c->blocks[i].peers.n)
+			return c->blocks[i].name;
+	*ret_section = stripes_conf_kind.section;
+	for (size_t i = 0; i < c->nstripes; i++)
+		if (!c->stripes[i].peers.n)
+			return c->stripes[i].name;
+	return NULL;
+}
+
 int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 {
+	const char *section, *name = conf_unrestricted(c, &section);
 	char url[300];
 
 	if (c->modes && c->no_private_data)
@@ -480,31 +511,10 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 		}
 	}
 	for (size_t i = 0; i < c->nlisten; i++) {
-		if (!is_reachable(&c->listen[i]))
-			continue;
-		for (size_t k = 0; k < c->nexports; k++) {
-			if (!c->exports[k].peers.n)
-				return conf_say(why,
-					   "%s would be reached by other hosts, but export %s has "
-					   "no clients=: name the allowed hosts, or listen on a "
-					   "loopback address",
-					   rpcrdma_addr_print(&c->listen[i], url, sizeof(url)),
-					   c->exports[k].name);
-		}
-		for (size_t k = 0; k < c->nblocks; k++) {
-			if (!c->blocks[k].peers.n)
-				return conf_say(why,
-						"%s would be reached by other hosts, but block %s has no clients=: "
-						"name the allowed hosts, or listen on a loopback address",
-						rpcrdma_addr_print(&c->listen[i], url, sizeof(url)), c->blocks[k].name);
-		}
-		for (size_t k = 0; k < c->nstripes; k++) {
-			if (!c->stripes[k].peers.n)
-				return conf_say(why,
-						"%s would be reached by other hosts, but stripes %s has no clients=: "
-						"name the allowed hosts, or listen on a loopback address",
-						rpcrdma_addr_print(&c->listen[i], url, sizeof(url)), c->stripes[k].name);
-		}
+		if (name && is_reachable(&c->listen[i]))
+			return conf_say(why, "%s would be reached by other hosts, but %s %s has no clients=: "
+					     "name the allowed hosts, or listen on a loopback address",
+					rpcrdma_addr_print(&c->listen[i], url, sizeof(url)), section, name);
 	}
 	return 0;
 }

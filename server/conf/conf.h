@@ -61,7 +61,18 @@ struct conf {
 
 /** conf_init - sets the defaults */
 void conf_init(struct conf *c);
+
+/** conf_fini - frees the members */
 void conf_fini(struct conf *c);
+
+/** conf_take_served - moves exports, block volumes and stripes of @from to @to, after freeing its own */
+void conf_take_served(struct conf *to, struct conf *from);
+
+/** conf_unrestricted - finds an export, a block volume or stripes without clients=, which is for this host only
+ *
+ * Return: its name, and in @ret_section what it is; NULL: none has this.
+ */
+const char *conf_unrestricted(const struct conf *c, const char **ret_section);
 
 #define CONF_WHY_BYTES 512
 

@@ -93,28 +93,6 @@ static enum conf_todo read_there(struct reload *r, struct conf *c, char *why)
 	return todo;
 }
 
-/* Replaces the configuration in force with @c, as far as it may change. */
-static void take(struct conf *now, struct conf *c)
-{
-	for (size_t i = 0; i < now->nexports; i++)
-		export_conf_fini(&now->exports[i]);
-	memcpy(now->exports, c->exports, sizeof(c->exports));
-	now->nexports = c->nexports;
-	c->nexports = 0;
-	for (size_t i = 0; i < now->nblocks; i++)
-		block_conf_fini(&now->blocks[i]);
-	memcpy(now->blocks, c->blocks, sizeof(c->blocks));
-	now->nblocks = c->nblocks;
-	c->nblocks = 0;
-	for (size_t i = 0; i < now->nstripes; i++)
-		stripes_conf_fini(&now->stripes[i]);
-	memcpy(now->stripes, c->stripes, sizeof(c->stripes));
-	now->nstripes = c->nstripes;
-	c->nstripes = 0;
-	now->log_level = c->log_level;
-	log_set_level(c->log_level);
-}
-
 static void count(const struct conf *c, char buf[COUNTS_BYTES])
 {
 	int n = snprintf(buf, COUNTS_BYTES, "%zu export%s", c->nexports, c->nexports == 1 ? "" : "s");
@@ -148,7 +126,9 @@ static int apply(struct reload *r, struct conf *c, char *said, size_t said_bytes
 	}
 	count(c, counts);
 	(void)snprintf(said, said_bytes, "%s%s%s", counts, *others ? "; as they were until a restart: " : "", others);
-	take(r->conf, c);
+	conf_take_served(r->conf, c); /* all that may change, and: */
+	r->conf->log_level = c->log_level;
+	log_set_level(c->log_level);
 	log_info("configuration read again: %s", counts);
 	if (*others)
 		log_warn("these stay as they were until a restart: %s", others);

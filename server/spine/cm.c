@@ -127,7 +127,7 @@ static int listen_defaults(struct cm *cm, const struct conf *conf)
 	struct rpcrdma_addr tcp = { .transport = RPCRDMA_TCP, .host = "127.0.0.1", .port = 2049 };
 	struct rpcrdma_addr rdma = { .transport = RPCRDMA_RDMA, .host = "0.0.0.0", .port = 20049 };
 	struct rpcrdma_addr local = { 0 };
-	bool all_named = true;
+	const char *section;
 	int err;
 
 	err = default_local(&local);
@@ -137,13 +137,7 @@ static int listen_defaults(struct cm *cm, const struct conf *conf)
 	else
 		try_default(cm, &local);
 	try_default(cm, &tcp);
-	for (size_t i = 0; i < conf->nexports; i++)
-		all_named &= conf->exports[i].peers.n > 0;
-	for (size_t i = 0; i < conf->nblocks; i++)
-		all_named &= conf->blocks[i].peers.n > 0;
-	for (size_t i = 0; i < conf->nstripes; i++)
-		all_named &= conf->stripes[i].peers.n > 0;
-	if (all_named)
+	if (!conf_unrestricted(conf, &section))
 		try_default(cm, &rdma);
 	else
 		log_info("not listening on rdma: an export or a volume without clients= is for this host only");
