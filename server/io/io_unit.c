@@ -46,56 +46,12 @@
 
 #define SUBMIT_SLOW_NS (500 * NS_PER_US) /* longest time for which a submit should block a reactor */
 
-static enum unit_state unit_need_buf(struct io_unit *p);
-static enum unit_state unit_pull(struct io_unit *p);
-static enum unit_state unit_pulled(struct io_unit *p);
-static enum unit_state unit_disk(struct io_unit *p);
-static enum unit_state unit_turn(struct io_unit *p);
-static enum unit_state unit_put(struct io_unit *p);
-
-/* Return: the next state; the same one: an operation is in flight, or the unit waits or has ended */
-static enum unit_state take_step(struct io_unit *p)
-{
-	switch (p->state) {
-	case UNIT_NEED_BUF:
-		return unit_need_buf(p);
-	case UNIT_TO_PULL:
-		return unit_pull(p);
-	case UNIT_PULLED:
-		return unit_pulled(p);
-	case UNIT_TO_DISK:
-		return unit_disk(p);
-	case UNIT_TURN:
-		return unit_turn(p);
-	case UNIT_TO_PUT:
-		return unit_put(p);
-	case UNIT_WAIT_BUF:
-	case UNIT_PULLING:
-	case UNIT_AT_DISK:
-	case UNIT_PUTTING:
-	case UNIT_LENT:
-	case UNIT_DONE:
-		break;
-	}
-	return p->state;
-}
-
 static void enter(struct io_unit *p, enum unit_state next)
 {
 	TRACE3(unit_state, p->place->rpc->xid, p->off, next);
 	if (p->state == UNIT_NEED_BUF && next != UNIT_WAIT_BUF) /* until then the split may still change */
 		latency_unit_begin(p->place->latency, p->off, p->len);
 	p->state = next;
-}
-
-/* Runs until the unit waits or ends. A state that waits for something other than its own operation returns itself; the
- * code that resolves the wait makes the unit ready. */
-void unit_run(struct io_unit *p)
-{
-	enum unit_state next;
-
-	while ((next = take_step(p)) != p->state)
-		enter(p, next);
 }
 
 void unit_make_ready(struct io_unit *p)
@@ -342,7 +298,36 @@ static enum unit_state unit_pulled(struct io_unit *p)
 
 /* ---- TO_DISK, AT_DISK --------------------------------------------------------------------- */
 
-static void on_disk(struct store_io *io);
+static enum unit_state disk_ended(struct io_unit *p)
+{
+	struct place *pl = p->place;
+	uint32_t got;
+
+	pl->rpc->copied += p->io.copied;
+	if (p->io.sync_failed)
+		pl->sync_failed = true;
+	if (p->io.res < 0)
+		return unit_fail(p, p->io.res == -EFAULT ? -EIO : p->io.res);
+	got = (uint32_t)p->io.res;
+	if (pl->kind == PLACE_STORE)
+		pl->good = got;
+	else if (got < p->len) {
+		pl->short_read |= pl->kind == PLACE_READ;
+		good_until(pl, p->off + got, 0);
+	}
+	if (pl->kind != PLACE_READ || p->iov != &p->here || !got)
+		return UNIT_DONE;
+	p->len = got;
+	return UNIT_TURN;
+}
+
+static void on_disk(struct store_io *io)
+{
+	struct io_unit *p = container_of(io, struct io_unit, io);
+
+	latency_disk(p->place->latency, -1, p->off);
+	op_ended(p, disk_ended(p));
+}
 
 /* Sets how many bytes around the unit a read may overwrite. Parts of one shared buffer have no space in between. */
 static void fill_pads(struct io_unit *p)
@@ -413,37 +398,6 @@ static bool submit(struct io_unit *p)
 	if (end - p->io.begun_ns > SUBMIT_SLOW_NS + p->len)
 		store_count(pl->plan->store, submit_blocked);
 	return now;
-}
-
-static enum unit_state disk_ended(struct io_unit *p)
-{
-	struct place *pl = p->place;
-	uint32_t got;
-
-	pl->rpc->copied += p->io.copied;
-	if (p->io.sync_failed)
-		pl->sync_failed = true;
-	if (p->io.res < 0)
-		return unit_fail(p, p->io.res == -EFAULT ? -EIO : p->io.res);
-	got = (uint32_t)p->io.res;
-	if (pl->kind == PLACE_STORE)
-		pl->good = got;
-	else if (got < p->len) {
-		pl->short_read |= pl->kind == PLACE_READ;
-		good_until(pl, p->off + got, 0);
-	}
-	if (pl->kind != PLACE_READ || p->iov != &p->here || !got)
-		return UNIT_DONE;
-	p->len = got;
-	return UNIT_TURN;
-}
-
-static void on_disk(struct store_io *io)
-{
-	struct io_unit *p = container_of(io, struct io_unit, io);
-
-	latency_disk(p->place->latency, -1, p->off);
-	op_ended(p, disk_ended(p));
 }
 
 static enum unit_state unit_disk(struct io_unit *p)
@@ -522,4 +476,43 @@ static enum unit_state unit_put(struct io_unit *p)
 	if (pl->in_order)
 		unit_wake_all(pl, UNIT_TURN);
 	return lend ? UNIT_LENT : UNIT_PUTTING;
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+/* Return: the next state; the same one: an operation is in flight, or the unit waits or has ended */
+static enum unit_state take_step(struct io_unit *p)
+{
+	switch (p->state) {
+	case UNIT_NEED_BUF:
+		return unit_need_buf(p);
+	case UNIT_TO_PULL:
+		return unit_pull(p);
+	case UNIT_PULLED:
+		return unit_pulled(p);
+	case UNIT_TO_DISK:
+		return unit_disk(p);
+	case UNIT_TURN:
+		return unit_turn(p);
+	case UNIT_TO_PUT:
+		return unit_put(p);
+	case UNIT_WAIT_BUF:
+	case UNIT_PULLING:
+	case UNIT_AT_DISK:
+	case UNIT_PUTTING:
+	case UNIT_LENT:
+	case UNIT_DONE:
+		break;
+	}
+	return p->state;
+}
+
+/* Runs until the unit waits or ends. A state that waits for something other than its own operation returns itself; the
+ * code that resolves the wait makes the unit ready. */
+void unit_run(struct io_unit *p)
+{
+	enum unit_state next;
+
+	while ((next = take_step(p)) != p->state)
+		enter(p, next);
 }

@@ -94,39 +94,6 @@
 #include "server_int.h"
 #include "services.h"
 
-static enum req_state state_new(struct req *r);
-static enum req_state state_identifying(struct req *r);
-static enum req_state state_admitting(struct req *r);
-static enum req_state state_pulling(struct req *r);
-static enum req_state state_dupcheck(struct req *r);
-static enum req_state state_moving(struct req *r);
-static enum req_state state_replying(struct req *r);
-
-/* Return: the next state; the same one: it waits for on_worked(), on_opened(), req_resume() or on_replied() */
-static enum req_state take_step(struct req *r)
-{
-	switch (r->state) {
-	case REQ_NEW:
-		return state_new(r);
-	case REQ_IDENTIFYING:
-		return state_identifying(r);
-	case REQ_ADMITTING:
-		return state_admitting(r);
-	case REQ_PULLING:
-		return state_pulling(r);
-	case REQ_DUPCHECK:
-		return state_dupcheck(r);
-	case REQ_MOVING:
-		return state_moving(r);
-	case REQ_REPLYING:
-		return state_replying(r);
-	case REQ_RUNNING:
-	case REQ_FREE:
-		break;
-	}
-	return r->state;
-}
-
 const char *req_state_name(enum req_state s)
 {
 	static const char *const names[] = {
@@ -216,33 +183,9 @@ static void req_put(struct req *r)
 	list_add_head(&re->free_reqs, &r->link);
 }
 
-/* ---- running ------------------------------------------------------------------------------ */
+/* ---- calls and connections ---------------------------------------------------------------- */
 
-/* Enters @next, and the states that follow, until the request has to wait or has ended.
- * @had: slots held before the step that led to @next */
-static void advance(struct req *r, unsigned had, enum req_state next)
-{
-	struct reactor *re = r->reactor;
-
-	for (; next != r->state; next = take_step(r)) {
-		TRACE3(req_state, r->xid, r->state, next);
-		latency_state(&r->latency, r->state, next == REQ_REPLYING);
-		r->state = next;
-		if (next == REQ_FREE) {
-			req_put(r);
-			break;
-		}
-	}
-	if (re->live < had)
-		admit_next(re);
-}
-
-void req_run(struct req *r)
-{
-	unsigned had = r->reactor->live;
-
-	advance(r, had, take_step(r));
-}
+static void advance(struct req *r, unsigned had, enum req_state next);
 
 /* At shutdown, requests in progress may need calls of this server to itself. */
 static bool is_dropped(const struct conn *c, const struct rpcrdma_req *rpc)
@@ -505,13 +448,6 @@ static enum req_state execute(struct req *r)
 	return r->proc->work ? to_worker(r, run_work, on_worked) : finish(r);
 }
 
-void req_resume(struct req *r)
-{
-	unsigned had = r->reactor->live;
-
-	advance(r, had, r->state == REQ_RUNNING ? execute(r) : take_step(r));
-}
-
 /* ---- requests that wait for others -------------------------------------------------------- */
 
 static void on_woken(struct rpcrdma_msg *msg)
@@ -679,4 +615,64 @@ static enum req_state state_replying(struct req *r)
 		send_end(r);
 	}
 	return r->state;
+}
+
+/* ---- from state to state ------------------------------------------------------------------ */
+
+/* Return: the next state; the same one: it waits for on_worked(), on_opened(), req_resume() or on_replied() */
+static enum req_state take_step(struct req *r)
+{
+	switch (r->state) {
+	case REQ_NEW:
+		return state_new(r);
+	case REQ_IDENTIFYING:
+		return state_identifying(r);
+	case REQ_ADMITTING:
+		return state_admitting(r);
+	case REQ_PULLING:
+		return state_pulling(r);
+	case REQ_DUPCHECK:
+		return state_dupcheck(r);
+	case REQ_MOVING:
+		return state_moving(r);
+	case REQ_REPLYING:
+		return state_replying(r);
+	case REQ_RUNNING:
+	case REQ_FREE:
+		break;
+	}
+	return r->state;
+}
+
+/* Enters @next, and the states that follow, until the request has to wait or has ended.
+ * @had: slots held before the step that led to @next */
+static void advance(struct req *r, unsigned had, enum req_state next)
+{
+	struct reactor *re = r->reactor;
+
+	for (; next != r->state; next = take_step(r)) {
+		TRACE3(req_state, r->xid, r->state, next);
+		latency_state(&r->latency, r->state, next == REQ_REPLYING);
+		r->state = next;
+		if (next == REQ_FREE) {
+			req_put(r);
+			break;
+		}
+	}
+	if (re->live < had)
+		admit_next(re);
+}
+
+void req_run(struct req *r)
+{
+	unsigned had = r->reactor->live;
+
+	advance(r, had, take_step(r));
+}
+
+void req_resume(struct req *r)
+{
+	unsigned had = r->reactor->live;
+
+	advance(r, had, r->state == REQ_RUNNING ? execute(r) : take_step(r));
 }
