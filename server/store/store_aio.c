@@ -170,7 +170,40 @@ static void part_describe(struct part *p, struct store_io *io, uint32_t off, uin
 	p->cb.aio_rw_flags = RWF_NOWAIT;
 }
 
-static void flush(struct store_aio *a);
+static void count_submit(struct store_aio *a, uint64_t start, int n)
+{
+	uint64_t bytes = 0;
+
+	store_count(&a->store, aio_submits);
+	for (int i = 0; i < n; i++)
+		bytes += container_of(a->pending[i], struct part, cb)->len;
+	if (clock_now_ns() - start > SUBMIT_SLOW_NS + bytes)
+		store_count(&a->store, submit_blocked);
+}
+
+/* Submits all that is pending; parts that the kernel rejects are added to `failed`. */
+static void flush(struct store_aio *a)
+{
+	unsigned at = 0;
+
+	while (at < a->npending) {
+		uint64_t start = clock_now_ns();
+		int n = io_submit(a->ctx, (long)(a->npending - at), a->pending + at);
+
+		if (n > 0) {
+			count_submit(a, start, n);
+			a->in_kernel += (unsigned)n;
+			at += (unsigned)n;
+		} else {
+			struct part *p = container_of(a->pending[at++], struct part, cb);
+
+			p->res = n ? n : -EAGAIN;
+			p->next = a->failed;
+			a->failed = p;
+		}
+	}
+	a->npending = 0;
+}
 
 /* The caller has checked that there are enough parts. */
 static void launch(struct store_aio *a, struct store_io *io)
@@ -266,41 +299,6 @@ static void part_done(struct store_aio *a, struct part *p)
 }
 
 /* ---- the kernel --------------------------------------------------------------------------- */
-
-static void count_submit(struct store_aio *a, uint64_t start, int n)
-{
-	uint64_t bytes = 0;
-
-	store_count(&a->store, aio_submits);
-	for (int i = 0; i < n; i++)
-		bytes += container_of(a->pending[i], struct part, cb)->len;
-	if (clock_now_ns() - start > SUBMIT_SLOW_NS + bytes)
-		store_count(&a->store, submit_blocked);
-}
-
-/* Submits all that is pending; parts that the kernel rejects are added to `failed`. */
-static void flush(struct store_aio *a)
-{
-	unsigned at = 0;
-
-	while (at < a->npending) {
-		uint64_t start = clock_now_ns();
-		int n = io_submit(a->ctx, (long)(a->npending - at), a->pending + at);
-
-		if (n > 0) {
-			count_submit(a, start, n);
-			a->in_kernel += (unsigned)n;
-			at += (unsigned)n;
-		} else {
-			struct part *p = container_of(a->pending[at++], struct part, cb);
-
-			p->res = n ? n : -EAGAIN;
-			p->next = a->failed;
-			a->failed = p;
-		}
-	}
-	a->npending = 0;
-}
 
 static int end_failed(struct store_aio *a)
 {

@@ -87,7 +87,8 @@ static const struct store_shared_kind disk_kind = {
 	.fini = disk_fini,
 };
 
-struct split {
+/* The result of store_sim_cut() */
+struct cut {
 	size_t bytes;
 	bool can;
 };
@@ -95,7 +96,7 @@ struct split {
 static void cut_disk(struct store_shared *s, void *ctx)
 {
 	struct sim_disk *d = disk_of(s);
-	struct split *cut = ctx;
+	struct cut *cut = ctx;
 
 	pthread_mutex_lock(&d->lock);
 	cut->can |= d->model.spec.forgets;
@@ -106,7 +107,7 @@ static void cut_disk(struct store_shared *s, void *ctx)
 int store_sim_cut(const char *dir, size_t *ret_bytes)
 {
 	int fd = open(dir, O_PATH | O_CLOEXEC), err;
-	struct split cut = { 0 };
+	struct cut cut = { 0 };
 	uint64_t dev, ino;
 
 	if (fd < 0)
@@ -146,15 +147,12 @@ static void enqueue(struct sim_store *s, struct store_io *io)
 		set_alarm(s, io->sim.due_ns);
 }
 
-static void on_alarm(struct rpcrdma_watch *w, uint32_t events);
-
 static int watch_alarm(struct sim_store *s)
 {
 	int err;
 
 	if (s->watched)
 		return 0;
-	s->alarm.fn = on_alarm;
 	err = rpcrdma_engine_watch(s->store.loop->engine, &s->alarm, EPOLLIN);
 	s->watched = !err;
 	return err;
@@ -317,7 +315,7 @@ static int sim_create(const struct store_env *env, struct backing *b, struct sto
 	if (!s)
 		return -ENOMEM;
 	s->store = (struct store){ .ops = &store_sim_ops, .loop = env->loop, .counters = env->counters, .backing = b };
-	s->alarm.fd = -1;
+	s->alarm = (struct rpcrdma_watch){ .fd = -1, .fn = on_alarm };
 	list_init(&s->due);
 	err = store_create(&store_cached_ops, env, b, &s->below);
 	if (!err)
