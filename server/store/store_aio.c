@@ -170,13 +170,13 @@ static void part_describe(struct part *p, struct store_io *io, uint32_t off, uin
 	p->cb.aio_rw_flags = RWF_NOWAIT;
 }
 
-static void count_submit(struct store_aio *a, uint64_t start, int n)
+static void count_submit(struct store_aio *a, struct iocb **v, int n, uint64_t start)
 {
 	uint64_t bytes = 0;
 
 	store_count(&a->store, aio_submits);
 	for (int i = 0; i < n; i++)
-		bytes += container_of(a->pending[i], struct part, cb)->len;
+		bytes += container_of(v[i], struct part, cb)->len;
 	if (clock_now_ns() - start > SUBMIT_SLOW_NS + bytes)
 		store_count(&a->store, submit_blocked);
 }
@@ -191,7 +191,7 @@ static void flush(struct store_aio *a)
 		int n = io_submit(a->ctx, (long)(a->npending - at), a->pending + at);
 
 		if (n > 0) {
-			count_submit(a, start, n);
+			count_submit(a, a->pending + at, n, start);
 			a->in_kernel += (unsigned)n;
 			at += (unsigned)n;
 		} else {
