@@ -67,7 +67,7 @@ static void put_by_worker(struct reactor *r, struct served *s)
 	s->last = r;
 	s->end = (struct worker_job){ .run = run_end, .done = done_end };
 	r->loop.flushing++;
-	worker_submit(r->loop.workers, r->loop.engine, &s->end);
+	loop_submit(&r->loop, &s->end);
 }
 
 /* ---- one reactor's ------------------------------------------------------------------------ */

@@ -56,17 +56,10 @@ static void run_sync(struct worker_job *job)
 	store_file_sync(container_of(job, struct store_io, job));
 }
 
-static void job_done(struct worker_job *job)
-{
-	struct store_io *io = container_of(job, struct store_io, job);
-
-	io->done(io);
-}
-
 static int to_worker(struct store *s, struct store_io *io, void (*run)(struct worker_job *))
 {
 	store_count(s, store_worker);
-	store_file_run(io, run, job_done);
+	store_file_run(io, run, NULL);
 	return 0;
 }
 

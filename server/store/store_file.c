@@ -265,10 +265,17 @@ bool store_file_is_complete(const struct store_io *io, uint32_t n)
 	return n == io->bytes || io->off + n >= io->size_hint;
 }
 
+static void on_run(struct worker_job *job)
+{
+	struct store_io *io = container_of(job, struct store_io, job);
+
+	io->done(io);
+}
+
 void store_file_run(struct store_io *io, void (*run)(struct worker_job *), void (*done)(struct worker_job *))
 {
 	io->job.run = run;
-	io->job.done = done;
+	io->job.done = done ? done : on_run;
 	io->job.client = io->client;
 	io->job.dev = io->file->dev;
 	loop_submit(io->store->loop, &io->job);

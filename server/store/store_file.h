@@ -55,7 +55,7 @@ void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io))
 /** store_file_sync - executes STORE_SYNC; on a worker, or on the reactor if it does not block */
 void store_file_sync(struct store_io *io);
 
-/** store_file_run - has a worker run @run, and then the reactor @done */
+/** store_file_run - has a worker run @run, and then the reactor @done; NULL: io->done() */
 void store_file_run(struct store_io *io, void (*run)(struct worker_job *), void (*done)(struct worker_job *));
 
 /** store_file_is_complete - checks whether a READ of @n bytes got all bytes, or reached the end of the file */

@@ -244,13 +244,6 @@ static void run_extents(struct worker_job *job)
 	io->res = (int32_t)io->head;
 }
 
-static void on_extents(struct worker_job *job)
-{
-	struct store_io *io = container_of(job, struct store_io, job);
-
-	io->done(io);
-}
-
 /* ---- submitting --------------------------------------------------------------------------- */
 
 int store_space_submit(struct store *s, struct store_io *io)
@@ -263,7 +256,7 @@ int store_space_submit(struct store *s, struct store_io *io)
 	}
 	store_count(s, store_worker);
 	if (io->op == STORE_EXTENTS)
-		store_file_run(io, run_extents, on_extents);
+		store_file_run(io, run_extents, NULL);
 	else
 		store_file_run(io, run_change, on_changed);
 	return 0;
