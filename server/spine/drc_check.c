@@ -102,7 +102,6 @@ static void on_woken(struct rpcrdma_msg *msg)
 {
 	struct req *r = container_of(msg, struct req, check.msg);
 
-	r->check.joined = false;
 	r->check.verdict = r->check.call.verdict;
 	req_run(r);
 }
@@ -126,20 +125,18 @@ enum drc_verdict drc_check_enter(struct req *r)
 		make_key(r);
 		o->call.wake = wake;
 		o->msg.fn = on_woken;
-		o->joined = true; /* before it may be woken */
 		o->verdict = drc_enter(cache_of(r), &o->call);
-		o->joined = o->verdict == DRC_JOINED;
 	}
-	return o->joined ? DRC_JOINED : o->verdict;
+	return o->verdict;
 }
 
 bool drc_check_leave(struct req *r)
 {
 	struct drc_check *o = &r->check;
 
-	if (!o->joined || !drc_leave(cache_of(r), &o->call))
+	if (!o->asked || o->verdict != DRC_JOINED || !drc_leave(cache_of(r), &o->call))
 		return false;
-	o->asked = o->joined = false;
+	o->asked = false;
 	return true;
 }
 

@@ -14,13 +14,12 @@
 
 struct req;
 
-/* Part of a request. Owned by the reactor; the cache uses `call` while @joined is set. req.c initializes asked, joined and
- * call.entry. */
+/* Part of a request. Owned by the reactor; the cache uses `call` while the verdict is DRC_JOINED. req.c initializes asked
+ * and call.entry. */
 struct drc_check {
 	struct drc_call call;
-	bool asked;  /* the cache has been asked */
-	bool joined; /* waiting for the cache's verdict */
-	enum drc_verdict verdict;
+	bool asked; /* the cache has been asked */
+	enum drc_verdict verdict; /* if so; call.verdict is the cache's while it is DRC_JOINED */
 	struct rpcrdma_msg msg;
 };
 

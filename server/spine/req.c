@@ -157,7 +157,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->plan = (struct place_plan){ .data = NULL };
 	latency_begin(&r->latency, &re->latency, &c->peer);
 	place_init(&r->place, &re->units, rpc, &r->latency, on_moved);
-	r->check.asked = r->check.joined = false;
+	r->check.asked = false;
 	r->check.call.entry = NULL;
 	re->taken++;
 	re->taken_most = MAX(re->taken_most, re->taken);
