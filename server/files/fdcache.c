@@ -166,12 +166,16 @@ struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t l
 	return e;
 }
 
-struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
-				     const struct store_file *file, uint64_t dev, uint64_t ino)
+static bool is_file(const struct fdcache_entry *e, uint64_t dev, uint64_t ino)
+{
+	return e->file.ino == ino && e->file.dev == dev;
+}
+
+struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh, const struct store_file *file)
 {
 	struct fdcache_entry *old = find(c, fh->data, fh->len), *e;
 
-	if (old && (old->dev != dev || old->ino != ino)) { /* the handle means another file now */
+	if (old && !is_file(old, file->dev, file->ino)) { /* the handle means another file now */
 		retire(old);
 		old = NULL;
 	}
@@ -184,10 +188,6 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 	list_init(&e->unsynced);
 	e->fh = *fh;
 	e->file = *file;
-	e->file.dev = dev;
-	e->file.ino = ino;
-	e->dev = dev;
-	e->ino = ino;
 	if (old && old->file.writable >= file->writable) {
 		entry_close(e);
 		return fdcache_find(c, fh->data, fh->len, file->writable);
@@ -220,7 +220,7 @@ void fdcache_drop_file(struct fdcache *c, uint64_t dev, uint64_t ino)
 	list_for_each_safe(n, &c->lru) {
 		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, lru);
 
-		if (e->ino == ino && e->dev == dev)
+		if (is_file(e, dev, ino))
 			drop(e);
 	}
 }
@@ -339,7 +339,7 @@ void fdcache_synced(struct fdcache *c, uint64_t dev, uint64_t ino, uint64_t bega
 	list_for_each_safe(n, &c->writable) {
 		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, writable);
 
-		if (e->ino == ino && e->dev == dev && !e->writing && e->dirty_ns < began_ns)
+		if (is_file(e, dev, ino) && !e->writing && e->dirty_ns < began_ns)
 			set_clean(e);
 	}
 }

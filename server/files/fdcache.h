@@ -49,7 +49,6 @@ struct fdcache_entry {
 	struct list lru;
 	struct fh fh;
 	struct store_file file;
-	uint64_t dev, ino;
 	unsigned pins;
 	bool dropped; /* no longer in the table */
 	bool retired; /* not found any more; dropped when it is clean and not held */
@@ -101,16 +100,14 @@ void fdcache_destroy(struct fdcache *c);
 struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t len, bool write);
 
 /** fdcache_insert - adds an open file
- * @file: copied; the cache owns its descriptors, even on failure
- * @dev, @ino: identify the file
+ * @file: copied, with dev and ino set; the cache owns its descriptors, even on failure
  *
  * If the handle has an entry for the same file, and it is writable or @file is not, that entry is returned and
  * @file is closed. A writable @file replaces a read-only entry. An entry for another file is retired.
  *
  * Return: the entry, held for the caller; NULL: no memory, @file is closed.
  */
-struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
-				     const struct store_file *file, uint64_t dev, uint64_t ino);
+struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh, const struct store_file *file);
 
 /** fdcache_put - ends the hold of a caller; the last one closes a dropped entry, and a retired one once it is clean */
 void fdcache_put(struct fdcache_entry *e);

@@ -73,10 +73,9 @@ static void on_expire_writable(struct rpcrdma_timer *t)
 		rpcrdma_timer_set(f->loop->engine, t, left == FDCACHE_NOW ? EXPIRE_AGAIN_NS : WRITABLE_EVERY_NS);
 }
 
-struct fdcache_entry *files_keep(struct files *f, const struct fh *fh, const struct store_file *file, uint64_t dev,
-				 uint64_t ino)
+struct fdcache_entry *files_keep(struct files *f, const struct fh *fh, const struct store_file *file)
 {
-	struct fdcache_entry *e = fdcache_insert(f->io, fh, file, dev, ino);
+	struct fdcache_entry *e = fdcache_insert(f->io, fh, file);
 
 	if (e && e->file.writable && !atomic_load(&f->has_writable)) {
 		atomic_store(&f->has_writable, true);

@@ -65,8 +65,7 @@ void files_stop(struct files *f);
 void files_destroy(struct files *f);
 
 /** files_keep - fdcache_insert() into f->io; starts the timer that closes writable files */
-struct fdcache_entry *files_keep(struct files *f, const struct fh *fh, const struct store_file *file, uint64_t dev,
-				 uint64_t ino);
+struct fdcache_entry *files_keep(struct files *f, const struct fh *fh, const struct store_file *file);
 
 /** files_may_open - may more files of a file system be opened for a cache?
  * @fs: its st_dev, as backing.dev

@@ -138,7 +138,7 @@ void nfs3_atime_touch(struct req *r)
 	t->store = s;
 	t->file = e;
 	t->before = call->stx;
-	t->job = (struct worker_job){ .run = run_touch, .done = done_touch, .dev = e->dev };
+	t->job = (struct worker_job){ .run = run_touch, .done = done_touch, .dev = e->file.dev };
 	e->touching = true;
 	e->pins++;
 	s->touching++;

@@ -69,7 +69,7 @@ static struct fdcache_entry *find_in(struct req *r, struct fdcache *c, struct fh
 	if (!e || call->cached)
 		return e;
 	if (c == call->re->files.paths) /* a removed file keeps its space no longer than it must */
-		fdcache_drop_file(c, e->dev, e->ino);
+		fdcache_drop_file(c, e->file.dev, e->file.ino);
 	fdcache_put(e);
 	return NULL;
 }
@@ -208,11 +208,11 @@ static struct fdcache_entry *keep_found(struct req *r)
 	struct nfs_call *call = nfs_call(r);
 	struct fh_obj *o = &call->found;
 	struct fh fh = { .len = call->args.fh.data.data_len };
-	struct store_file file = { .fd = o->fd, .fs = call->exp->backing.dev };
+	struct store_file file = { .fd = o->fd, .fs = call->exp->backing.dev, .dev = stx_dev(&o->stx), .ino = o->stx.stx_ino };
 
 	memcpy(fh.data, call->args.fh.data.data_val, fh.len);
 	o->fd = -1; /* the cache owns it, even on failure */
-	return fdcache_insert(call->re->files.paths, &fh, &file, stx_dev(&o->stx), o->stx.stx_ino);
+	return fdcache_insert(call->re->files.paths, &fh, &file);
 }
 
 /* Return: the existing entry of the object that the worker found, held, or NULL. The handle may refer to another file
@@ -224,7 +224,7 @@ static struct fdcache_entry *find_kept(struct req *r)
 	const nfs_fh3 *fh = &call->args.fh;
 	struct fdcache_entry *e = fdcache_find(call->re->files.paths, fh->data.data_val, fh->data.data_len, false);
 
-	if (!e || (e->ino == stx->stx_ino && e->dev == stx_dev(stx)))
+	if (!e || (e->file.ino == stx->stx_ino && e->file.dev == stx_dev(stx)))
 		return e;
 	fdcache_put(e);
 	return NULL;

@@ -123,9 +123,9 @@ static void keep_opened(struct req *r)
 	struct fh fh = { .len = call->args.fh.data.data_len };
 
 	memcpy(fh.data, call->args.fh.data.data_val, fh.len);
-	call->file =
-		files_keep(&call->re->files, &fh, &call->opened, stx_dev(&call->stx),
-				  call->stx.stx_ino);
+	call->opened.dev = stx_dev(&call->stx);
+	call->opened.ino = call->stx.stx_ino;
+	call->file = files_keep(&call->re->files, &fh, &call->opened);
 	call->opened.fd = -1;
 	if (call->file && call->exports != call->re->exports) /* the export may be gone: keep it for this request only */
 		call->file->retired = true;
@@ -314,7 +314,7 @@ enum prog_begin nfs3_io_write_begin(struct req *r)
 		fdcache_flush_one(call->re->files.io);
 	}
 	/* a stable write does not depend on the verifier: only unstable data can be lost later */
-	call->verf = write_verf_of(&nfs_server(r->srv)->write_verf, call->file->dev);
+	call->verf = write_verf_of(&nfs_server(r->srv)->write_verf, call->file->file.dev);
 	if (call->args.write.stable == UNSTABLE)
 		files_dirtied(&call->re->files, call->file, c, call->args.write.offset, call->args.write.count);
 	r->plan.file = &call->file->file;
@@ -368,7 +368,7 @@ static void reply_commit(struct req *r)
 	call->res.status = NFS3_OK;
 	set_wcc(r, &ok->file_wcc);
 	/* taken after the sync: it shows a loss that was reported to another descriptor */
-	put_be64(ok->verf, write_verf_of(&nfs_server(r->srv)->write_verf, call->file->dev));
+	put_be64(ok->verf, write_verf_of(&nfs_server(r->srv)->write_verf, call->file->file.dev));
 }
 
 /* The client's other connections may have written on other reactors. */
@@ -380,7 +380,7 @@ static void tell_synced(const struct req *r)
 		struct reactor *other = r->srv->reactors[i];
 
 		if (other != r->reactor)
-			files_tell_synced(&nfs_reactor(other)->files, call->file->dev, call->file->ino,
+			files_tell_synced(&nfs_reactor(other)->files, call->file->file.dev, call->file->file.ino,
 					  call->sync_began_ns);
 	}
 }

@@ -107,7 +107,9 @@ void nfs3_create_finish(struct req *r)
 	fh.len = obj->post_op_fh3_u.handle.data.data_len;
 	memcpy(fh.data, obj->post_op_fh3_u.handle.data.data_val, fh.len);
 	store_adopt(&call->exp->backing, call->made.fd, true, &file);
-	e = files_keep(&call->re->files, &fh, &file, stx_dev(&call->made.obj.stx), call->made.obj.stx.stx_ino);
+	file.dev = stx_dev(&call->made.obj.stx);
+	file.ino = call->made.obj.stx.stx_ino;
+	e = files_keep(&call->re->files, &fh, &file);
 	call->made.fd = -1; /* the cache owns it, even on failure */
 	if (!e)
 		return;

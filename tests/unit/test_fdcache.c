@@ -76,11 +76,11 @@ static struct fh fh_of(unsigned n)
 
 static struct fdcache_entry *insert(struct ctx *c, unsigned n, bool writable)
 {
-	struct store_file f = { .fd = open("/dev/null", O_RDWR), .writable = writable };
+	struct store_file f = { .fd = open("/dev/null", O_RDWR), .writable = writable, .dev = 1, .ino = n };
 	struct fh fh = fh_of(n);
 
 	assert_true(f.fd >= 0);
-	return fdcache_insert(c->c, &fh, &f, 1, n);
+	return fdcache_insert(c->c, &fh, &f);
 }
 
 static void make_dirty(struct ctx *c, struct fdcache_entry *e)
@@ -451,10 +451,10 @@ static void another_file(void **state)
 {
 	struct ctx *c = *state;
 	struct fdcache_entry *first = insert(c, 1, true), *second;
-	struct store_file f = { .fd = open("/dev/null", O_RDWR), .writable = true };
+	struct store_file f = { .fd = open("/dev/null", O_RDWR), .writable = true, .dev = 2, .ino = 1 };
 	struct fh fh = fh_of(1);
 
-	second = fdcache_insert(c->c, &fh, &f, 2, 1);
+	second = fdcache_insert(c->c, &fh, &f);
 	assert_ptr_not_equal(first, second);
 	assert_ptr_equal(find(c, 1, false), second);
 	assert_int_equal(closed, 0);
@@ -463,7 +463,8 @@ static void another_file(void **state)
 	fdcache_put(second);
 	fdcache_put(second);
 	f.fd = open("/dev/null", O_RDWR);
-	fdcache_put(fdcache_insert(c->c, &fh, &f, 2, 2)); /* the one before has no reference */
+	f.ino = 2;
+	fdcache_put(fdcache_insert(c->c, &fh, &f)); /* the one before has no reference */
 	assert_int_equal(closed, 2);
 	assert_int_equal(fdcache_count(c->c), 1);
 }
