@@ -36,14 +36,6 @@ void reactor_trim(struct reactor *re)
 	re->taken_most = re->taken;
 }
 
-static void free_reqs(struct reactor *re)
-{
-	struct list *n;
-
-	while ((n = list_pop(&re->free_reqs)))
-		free(list_entry(n, struct req, link));
-}
-
 static void on_trim(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, trim);
@@ -169,7 +161,8 @@ void reactor_destroy(struct reactor *r)
 	/* process the messages that other threads have posted; there will be no more */
 	while (r->loop.engine && rpcrdma_engine_poll(r->loop.engine) > 0)
 		;
-	free_reqs(r);
+	r->taken_most = 0;
+	reactor_trim(r);
 	place_pool_fini(&r->units);
 	service_destroy_reactor(r); /* before the engine: stores may have watches on it */
 	rpcrdma_engine_destroy(r->loop.engine);

@@ -282,7 +282,7 @@ static bool find_proc(struct req *r)
 	if (!p) {
 		(void)end_error(r, RPCRDMA_PROG_UNAVAIL);
 	} else if (p->vers != r->rpc->vers) {
-		r->end_low = r->end_high = p->vers;
+		r->end_vers = p->vers;
 		(void)end_error(r, RPCRDMA_PROG_MISMATCH);
 	} else if (proc >= p->nprocs || !p->procs[proc].name) {
 		(void)end_error(r, RPCRDMA_PROC_UNAVAIL);
@@ -592,8 +592,7 @@ static void send_end(struct req *r)
 		rpcrdma_req_reply(rpc, (xdrproc_t)drc_check_encode, &r->check, on_replied, r);
 		return;
 	case REQ_END_ERROR:
-		rpcrdma_req_reply_error(rpc, (enum rpcrdma_accept_stat)r->end_code, r->end_low,
-					r->end_high, on_replied, r);
+		rpcrdma_req_reply_error(rpc, (enum rpcrdma_accept_stat)r->end_code, r->end_vers, r->end_vers, on_replied, r);
 		return;
 	case REQ_END_AUTH:
 		rpcrdma_req_reply_auth(rpc, r->end_code, on_replied, r);

@@ -72,7 +72,8 @@ struct req {
 	struct rpcrdma_buf_waiter room_waiter;
 
 	enum req_end end;
-	uint32_t end_code, end_low, end_high;
+	uint32_t end_code; /* of ERROR, AUTH */
+	uint32_t end_vers; /* ERROR, PROG_MISMATCH: the version that there is */
 	struct worker_job job;
 	struct place_plan plan;
 	struct place place;
