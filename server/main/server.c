@@ -286,11 +286,6 @@ int server_stop(struct server *s, unsigned timeout_ms)
 	return err;
 }
 
-int server_reload(struct server *s, const struct conf *conf, char *why, size_t why_bytes)
-{
-	return service_reload(s, conf, why, why_bytes);
-}
-
 void server_set_manager(struct server *s, const struct server_manager *manager)
 {
 	atomic_store(&s->manager, manager);

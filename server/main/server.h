@@ -41,12 +41,13 @@ int must_check server_start_services(const struct conf *conf, const struct servi
  */
 int server_stop(struct server *s, unsigned timeout_ms);
 
-/** server_reload - serves the exports of @conf from now on; ignores the rest of @conf
+/** server_reload - serves the exports, block volumes and stripes of @conf from now on, or what it served before if one of
+ * them fails; ignores the rest of @conf (services.c)
  *
  * Connections stay. Calls in progress end by the old rules; those that arrive after this function has returned see
  * the new ones. Any thread except a reactor's.
  *
- * Return: 0; -errno: nothing has changed, and @why has the reason.
+ * Return: 0; -errno, -ESHUTDOWN if the server is stopping: nothing has changed, and @why has the reason.
  */
 int must_check server_reload(struct server *s, const struct conf *conf, char *why,
 			     size_t why_bytes);

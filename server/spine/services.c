@@ -52,7 +52,7 @@ static int prepare(struct server *srv, const struct conf *conf, void *changes[SE
 	return err;
 }
 
-int service_reload(struct server *srv, const struct conf *conf, char *why, size_t why_bytes)
+int server_reload(struct server *srv, const struct conf *conf, char *why, size_t why_bytes)
 {
 	void *changes[SERVICES] = { NULL };
 	int err;

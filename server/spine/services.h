@@ -21,12 +21,6 @@ struct server;
 /** service_create - creates the services of @srv; logs errors. Return: 0 or -errno */
 int must_check service_create(struct server *srv, const struct conf *conf, unsigned nreactors);
 
-/** service_reload - replaces what the services serve by what @conf says: all of them, or none
- *
- * Not from a reactor's thread; one call at a time. Return: 0; -ESHUTDOWN: the server is stopping; -errno with @why.
- */
-int must_check service_reload(struct server *srv, const struct conf *conf, char *why, size_t why_bytes);
-
 /** service_stop - no reload begins from now on; waits for one in progress */
 void service_stop(struct server *srv);
 

@@ -103,7 +103,7 @@ static int reload(int of_first, int of_second, char why[64])
 	order[0] = '\0';
 	results[0] = of_first;
 	results[1] = of_second;
-	return service_reload(&srv, NULL, why, 64);
+	return server_reload(&srv, NULL, why, 64);
 }
 
 static void reloads(void **state)
