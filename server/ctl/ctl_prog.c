@@ -20,7 +20,6 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/wire.h"
-#include "cm.h"
 #include "ctl_where.h"
 #include "nfs.h"
 #include "block_service.h"

@@ -174,8 +174,8 @@ static void log_memory(const struct server *s, const struct conf *conf)
 	char of_modes[40] = "";
 
 	rpcrdma_domain_pool_stats(s->domain, &pool);
-	for (size_t i = 0; i < cm_listeners(s->cm); i++) {
-		if (cm_listener(s->cm, i)->transport == RPCRDMA_LOCAL)
+	for (size_t i = 0; i < server_listeners(s); i++) {
+		if (server_listener(s, i)->transport == RPCRDMA_LOCAL)
 			shared = to_mib(pool.shared_limit);
 	}
 	pinned = to_mib(pool.limit);
@@ -195,11 +195,11 @@ static void log_memory(const struct server *s, const struct conf *conf)
 static void register_ports(struct server *s)
 {
 	struct rpcrdma_addr addrs[CONF_LISTEN_MAX];
-	size_t n = MIN(cm_listeners(s->cm), (size_t)CONF_LISTEN_MAX);
+	size_t n = MIN(server_listeners(s), (size_t)CONF_LISTEN_MAX);
 	int err;
 
 	for (size_t i = 0; i < n; i++)
-		addrs[i] = *cm_listener(s->cm, i);
+		addrs[i] = *server_listener(s, i);
 	err = rpcbind_start(addrs, n, &s->rpcbind);
 	if (err)
 		log_warn("not registering with rpcbind: %s", strerror(-err));
@@ -289,14 +289,4 @@ int server_stop(struct server *s, unsigned timeout_ms)
 void server_set_manager(struct server *s, const struct server_manager *manager)
 {
 	atomic_store(&s->manager, manager);
-}
-
-size_t server_listeners(const struct server *s)
-{
-	return s->cm ? cm_listeners(s->cm) : 0;
-}
-
-const struct rpcrdma_addr *server_listener(const struct server *s, size_t i)
-{
-	return cm_listener(s->cm, i);
 }

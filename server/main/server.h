@@ -65,7 +65,8 @@ struct server_manager {
  */
 void server_set_manager(struct server *s, const struct server_manager *manager);
 
-/** server_listeners - number of listeners, and their addresses with the actual ports */
+/** server_listeners, server_listener - number of listeners, and their addresses with the actual ports, valid as long as
+ * @s (cm.c) */
 size_t server_listeners(const struct server *s);
 const struct rpcrdma_addr *server_listener(const struct server *s, size_t i);
 

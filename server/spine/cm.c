@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "conf.h"
 #include "conn.h"
 #include "req.h"
 #include "server_int.h"
@@ -271,12 +272,12 @@ void cm_destroy(struct cm *cm)
 	free(cm);
 }
 
-size_t cm_listeners(const struct cm *cm)
+size_t server_listeners(const struct server *s)
 {
-	return cm->n;
+	return s->cm ? s->cm->n : 0;
 }
 
-const struct rpcrdma_addr *cm_listener(const struct cm *cm, size_t i)
+const struct rpcrdma_addr *server_listener(const struct server *s, size_t i)
 {
-	return &cm->addrs[i];
+	return &s->cm->addrs[i];
 }

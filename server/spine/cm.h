@@ -6,13 +6,10 @@
 #ifndef LEAT_SERVER_CM_H
 #define LEAT_SERVER_CM_H
 
-#include <stddef.h>
-
 #include "base/util.h"
-#include "conf.h"
-#include "rpcrdma.h"
 
 struct cm;
+struct conf;
 struct server;
 
 /** cm_create - opens the listeners and starts the thread
@@ -26,11 +23,5 @@ void cm_close(struct cm *cm);
 
 /** cm_destroy - frees @cm after cm_close(). NULL is fine. */
 void cm_destroy(struct cm *cm);
-
-/** cm_listeners - returns the number of listeners */
-size_t cm_listeners(const struct cm *cm);
-
-/** cm_listener - returns the address of listener @i < cm_listeners(); it is valid until cm_destroy() */
-const struct rpcrdma_addr *cm_listener(const struct cm *cm, size_t i);
 
 #endif
