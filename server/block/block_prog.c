@@ -134,7 +134,7 @@ static int authorize(struct req *r)
 	int err;
 
 	if (!call->use)
-		call->use = served_use_hold(call->re->use);
+		call->use = served_use_hold(r->reactor->uses[SERVICE_BLOCK]);
 	if (!r->proc->by_handle)
 		return 0;
 	err = find_volume(r);

@@ -3,9 +3,8 @@
  *
  * block_server.c - the block service's part of a server, a reactor and a connection: the hooks of struct service
  *
- * Operation: The server has the volumes in force, and the keys of handles, which are those of file handles. A reactor has
- *            its stores and descriptors of them. A connection has the verdicts of the volumes' rules on its peer, and
- *            the lanes that came by it.
+ * Operation: The server has the keys of handles, which are those of file handles. A connection has the verdicts of the
+ *            volumes' rules on its peer, and the lanes that came by it.
  * Memory:    Owned by the server, the reactor and the connection.
  * Threads:   As prog.h says for each hook.
  * Errors:    Logged, and returned.
@@ -16,9 +15,11 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/opt.h"
 #include "base/text.h"
 #include "block_service.h"
 #include "block_state.h"
+#include "services.h"
 
 #define REPLY_HEAD 1024u /* upper bound of the other results in a reply */
 
@@ -46,30 +47,29 @@ static int load_keys(struct block_server *s, const struct conf *conf)
 /* A volume may be left out for a while. Whether it comes back, the administrator knows. */
 static void tell_unused(void *ctx, const char *name)
 {
-	const struct block_server *s = ctx;
+	const struct server *srv = ctx;
 	char shown[BLOCK_NAME_MAX + 1];
 
-	if (block_set_find(s->set, name))
+	if (block_set_find(block_set_from(srv->served[SERVICE_BLOCK]), name))
 		return;
 	(void)snprintf(shown, sizeof(shown), "%s", name);
 	text_clean(shown);
 	log_info("state-dir %s: block-%s.*: the volume is not served; if it does not come back, remove these files",
-		 s->state_dir, shown);
+		 block_server(srv)->state_dir, shown);
 }
 
-static void tell_all_unused(struct block_server *s)
+static void tell_all_unused(struct server *srv)
 {
-	int err = s->state_dir ? block_state_each(s->state_dir, tell_unused, s) : 0;
+	const char *dir = block_server(srv)->state_dir;
+	int err = dir ? block_state_each(dir, tell_unused, srv) : 0;
 
 	if (err)
-		log_warn("state-dir %s: %s", s->state_dir, strerror(-err));
+		log_warn("state-dir %s: %s", dir, strerror(-err));
 }
 
 static int create(struct server *srv, const struct conf *conf, unsigned nreactors)
 {
 	struct block_server *s = calloc(1, sizeof(*s));
-	char why[CONF_WHY_BYTES];
-	int err;
 
 	(void)nreactors;
 	srv->service[SERVICE_BLOCK] = s;
@@ -77,81 +77,36 @@ static int create(struct server *srv, const struct conf *conf, unsigned nreactor
 		log_err("cannot start: out of memory");
 		return -ENOMEM;
 	}
-	pthread_mutex_init(&s->set_lock, NULL);
-	err = load_keys(s, conf);
-	if (err)
-		return err;
-	err = block_set_create(conf, NULL, s->state_dir, &s->set, why, sizeof(why));
-	if (err) {
-		log_err("%s", why);
-		return err;
-	}
-	block_set_announce(NULL, s->set);
-	tell_all_unused(s);
-	return 0;
+	return load_keys(s, conf);
 }
 
 static void destroy(struct server *srv)
 {
-	struct block_server *s = block_server(srv);
-
-	served_put(s->set ? &s->set->served : NULL);
-	free(s->state_dir);
-	pthread_mutex_destroy(&s->set_lock);
-	free(s);
+	free(block_server(srv)->state_dir);
+	free(block_server(srv));
 }
 
-/* ---- reload ------------------------------------------------------------------------------- */
-
-static int prepare(struct server *srv, const struct conf *conf, void **ret_change, char *why, size_t why_bytes)
+static int serve(struct server *srv, const struct conf *conf, struct served *old, struct served **ret, char *why,
+		 size_t why_bytes)
 {
 	struct block_server *s = block_server(srv);
-	struct served_change *c = NULL;
-	struct block_set *now;
 	int err = load_keys(s, conf); /* reactors use them after the change only */
 
 	if (err)
-		(void)snprintf(why, why_bytes, "the key of handles: %s", strerror(-err));
-	else
-		err = block_set_create(conf, s->set, s->state_dir, &now, why, why_bytes);
-	if (err)
-		return err;
-	err = served_prepare(srv, &now->served, &c);
-	if (err) {
-		(void)snprintf(why, why_bytes, "%s", strerror(-err));
-		served_put(&now->served);
-		block_set_stay(s->set);
-	}
-	*ret_change = c;
-	return err;
+		return opt_fail(err, why, why_bytes, "the key of handles: %s", strerror(-err));
+	return block_set_create(conf, block_set_from(old), s->state_dir, ret, why, why_bytes);
 }
 
-static void change_over(struct reactor *re, struct served_use *use)
+static void stay(struct served *now)
 {
-	struct served_use *old = block_reactor(re)->use;
-
-	block_reactor(re)->use = use;
-	served_use_put(old);
+	block_set_stay(block_set_from(now));
 }
 
-static void commit(struct server *srv, void *change)
+static void changed(struct server *srv, struct served *old, struct served *now)
 {
-	struct block_server *s = block_server(srv);
-	struct block_set *now = container_of(served_change_to(change), struct block_set, served), *old;
-
-	pthread_mutex_lock(&s->set_lock);
-	old = s->set;
-	s->set = now;
-	pthread_mutex_unlock(&s->set_lock);
-	served_commit(change, change_over);
-	block_set_announce(old, now);
-	served_put(&old->served);
-}
-
-static void abandon(struct server *srv, void *change)
-{
-	served_abandon(change);
-	block_set_stay(block_server(srv)->set);
+	block_set_announce(block_set_from(old), block_set_from(now));
+	if (!old)
+		tell_all_unused(srv);
 }
 
 /* ---- reactors ----------------------------------------------------------------------------- */
@@ -165,27 +120,15 @@ static int create_reactor(struct reactor *re)
 	if (!b)
 		return -ENOMEM;
 	b->inline_max = (uint32_t)MIN(max, (size_t)BLOCK_IO_MAX) & ~4095u;
-	return served_use_create(re, &block_server(re->srv)->set->served, &b->use);
+	return 0;
 }
 
 static void destroy_reactor(struct reactor *re)
 {
-	served_use_put(block_reactor(re)->use);
 	free(block_reactor(re));
 }
 
 /* ---- connections -------------------------------------------------------------------------- */
-
-static struct block_set *current(struct block_server *s)
-{
-	struct block_set *set;
-
-	pthread_mutex_lock(&s->set_lock);
-	set = s->set;
-	served_get(&set->served);
-	pthread_mutex_unlock(&s->set_lock);
-	return set;
-}
 
 static int accept_peer(struct conn *c, const char **ret_why)
 {
@@ -199,7 +142,7 @@ static int accept_peer(struct conn *c, const char **ret_why)
 	p->conn = block_conn_new(c);
 	if (!p->conn)
 		return -ENOMEM;
-	set = current(block_server(c->srv));
+	set = block_set_from(service_current(c->srv, SERVICE_BLOCK));
 	for (size_t i = 0; i < set->n && !any; i++)
 		any = block_entry_admits(&set->v[i], &c->peer);
 	if (!any && set->n)
@@ -222,10 +165,10 @@ bool block_admits(const struct req *r, const struct block_entry *e)
 	const struct block_set *set = block_set_of(block_call(r)->use);
 	struct block_peer *p = block_peer(r->conn);
 
-	if (p->serial != set->serial) {
+	if (p->serial != set->served.serial) {
 		for (size_t i = 0; i < set->n; i++)
 			p->admitted[i] = block_entry_admits(&set->v[i], &r->conn->peer);
-		p->serial = set->serial;
+		p->serial = set->served.serial;
 	}
 	return p->admitted[e->idx];
 }
@@ -236,9 +179,9 @@ const struct service block_service = {
 	.slot = SERVICE_BLOCK,
 	.progs = progs,
 	.create = create,
-	.prepare = prepare,
-	.commit = commit,
-	.abandon = abandon,
+	.serve = serve,
+	.stay = stay,
+	.changed = changed,
 	.destroy = destroy,
 	.create_reactor = create_reactor,
 	.destroy_reactor = destroy_reactor,

@@ -8,7 +8,6 @@
 #ifndef LEAT_SERVER_BLOCK_SERVICE_H
 #define LEAT_SERVER_BLOCK_SERVICE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,12 +22,10 @@
 #include "req.h"
 #include "server_int.h"
 
-/* Of the server. Written before the threads start and after they end; members that change in between are locked. */
+/* Of the server. Written before the threads start and after they end, or before reactors use the first volumes. */
 struct block_server {
 	struct fh_keys keys; /* sign handles */
 	char *state_dir;     /* or NULL: attachments end with the server */
-	pthread_mutex_t set_lock; /* over the next */
-	struct block_set *set;	  /* in force: block_current() */
 };
 
 /* Counters of one reactor, which are added up over the reactors.
@@ -54,13 +51,12 @@ struct block_counters {
 /* Of a reactor. Owned by its thread. */
 struct block_reactor {
 	struct block_counters counters;
-	struct served_use *use; /* volumes for new calls */
 	uint32_t inline_max;	/* longest data of a READ that is sent inside the reply: a multiple of 4096 */
 };
 
 /* Of a connection, on its reactor. */
 struct block_peer {
-	uint64_t serial; /* block_set.serial for which admitted[] is valid; 0: none */
+	uint64_t serial; /* served.serial for which admitted[] is valid; 0: none */
 	bool admitted[CONF_BLOCKS_MAX]; /* by index of the volume */
 	struct block_conn *conn;
 };

@@ -290,10 +290,9 @@ static int open_entries(const struct conf *conf, const struct block_set *old, co
 	return err;
 }
 
-int block_set_create(const struct conf *conf, struct block_set *old, const char *state_dir, struct block_set **ret,
+int block_set_create(const struct conf *conf, struct block_set *old, const char *state_dir, struct served **ret,
 		     char *why, size_t why_bytes)
 {
-	static _Atomic uint64_t serials;
 	struct block_set *s;
 	int err = old ? check_removed(conf, old, why, why_bytes) : 0;
 
@@ -310,7 +309,6 @@ int block_set_create(const struct conf *conf, struct block_set *old, const char 
 	served_init(&s->served, 0, backing_of, close_set);
 	s->served.open_use = open_files;
 	s->served.close_use = close_files;
-	s->serial = atomic_fetch_add(&serials, 1) + 1;
 	s->v = calloc(conf->nblocks ? conf->nblocks : 1, sizeof(*s->v));
 	err = s->v ? open_entries(conf, old, state_dir, s, why, why_bytes)
 		   : opt_fail(-ENOMEM, why, why_bytes, "out of memory");
@@ -320,7 +318,7 @@ int block_set_create(const struct conf *conf, struct block_set *old, const char 
 			block_set_stay(old);
 		return err;
 	}
-	*ret = s;
+	*ret = &s->served;
 	return 0;
 }
 

@@ -32,7 +32,6 @@ struct block_set {
 	struct served served;
 	struct block_entry *v;
 	size_t n;
-	uint64_t serial; /* unique for each configuration */
 };
 
 /** block_set_create - opens the volumes of @conf; the caller holds the result: served_put()
@@ -43,7 +42,7 @@ struct block_set {
  * Return: 0; -EBUSY: a volume of @old that @conf lacks has a holder; -errno.
  */
 int must_check block_set_create(const struct conf *conf, struct block_set *old, const char *state_dir,
-				struct block_set **ret, char *why, size_t why_bytes);
+				struct served **ret, char *why, size_t why_bytes);
 
 /** block_set_stay - the volumes of @s stay in service after all: block_set_create() has kept holders out of those that were
  * to leave */
@@ -53,6 +52,12 @@ void block_set_stay(struct block_set *s);
  * @old: NULL: none
  */
 void block_set_announce(const struct block_set *old, const struct block_set *now);
+
+/** block_set_from - returns the volumes of which @s is a part; NULL: NULL */
+static inline struct block_set *block_set_from(struct served *s)
+{
+	return s ? container_of(s, struct block_set, served) : NULL;
+}
 
 /** block_set_of - returns the volumes that a request, or a reactor, uses */
 static inline struct block_set *block_set_of(const struct served_use *u)

@@ -203,9 +203,9 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 }
 
 /* of the volumes that this leatd manages */
-static void add_volumes(struct list_of_stats *l, const struct server *srv)
+static void add_volumes(struct list_of_stats *l, struct server *srv)
 {
-	struct exports *exports = exports_current(nfs_server(srv));
+	struct exports *exports = exports_current(srv);
 	struct volume_counts s;
 
 	volume_managers_count(&exports->table, &s);
@@ -344,7 +344,7 @@ static void identify(struct req *r, const struct exports *exports)
 
 static void whoami(struct req *r)
 {
-	struct exports *exports = exports_current(nfs_server(r->srv));
+	struct exports *exports = exports_current(r->srv);
 
 	identify(r, exports);
 	served_put(&exports->served);

@@ -218,6 +218,7 @@ static void free_all(struct server *s)
 	drc_destroy(s->drc);
 	drc_destroy(s->drc_writes);
 	service_destroy(s);
+	pthread_mutex_destroy(&s->served_lock);
 	pthread_mutex_destroy(&s->reload_lock);
 	pthread_mutex_destroy(&s->denials_lock);
 	latency_tracer_fini(&s->tracer);
@@ -242,6 +243,7 @@ int server_start_services(const struct conf *conf, const struct service *const *
 	for (unsigned i = 0; i < SERVER_DENIALS; i++)
 		s->denials[i] = (struct log_limit)LOG_LIMIT_INIT;
 	s->services = services;
+	pthread_mutex_init(&s->served_lock, NULL);
 	pthread_mutex_init(&s->reload_lock, NULL);
 	pthread_mutex_init(&s->denials_lock, NULL);
 	latency_tracer_init(&s->tracer);

@@ -87,9 +87,9 @@ static void close_exports(struct served *s)
 	export_table_close(&e->table);
 }
 
-static int open_managers(const struct nfs_server *srv, struct exports *e, char *why, size_t why_bytes)
+static int open_managers(const struct exports *old, struct exports *e, char *why, size_t why_bytes)
 {
-	int err = volume_managers_open(&e->table, srv->exports ? &srv->exports->table : NULL, why, why_bytes);
+	int err = volume_managers_open(&e->table, old ? &old->table : NULL, why, why_bytes);
 
 	for (size_t i = 0; i < e->table.n; i++) {
 		if (!e->table.v[i].manager)
@@ -100,10 +100,10 @@ static int open_managers(const struct nfs_server *srv, struct exports *e, char *
 	return err;
 }
 
-int exports_create(struct nfs_server *srv, const struct conf *conf, struct exports **ret, char *why,
+int exports_create(struct server *srv, const struct conf *conf, struct served *old, struct served **ret, char *why,
 		   size_t why_bytes)
 {
-	static _Atomic uint64_t serials;
+	struct nfs_server *s = nfs_server(srv);
 	struct exports *e = calloc(1, sizeof(*e));
 	int err = -ENOMEM;
 
@@ -111,34 +111,22 @@ int exports_create(struct nfs_server *srv, const struct conf *conf, struct expor
 	if (!e)
 		return err;
 	served_init(&e->served, 0, backing_of, close_exports);
-	e->serial = atomic_fetch_add(&serials, 1) + 1;
 	err = export_table_open(conf->exports, conf->nexports, &e->table, why, why_bytes);
 	e->served.n = e->table.n;
 	for (size_t i = 0; i < e->table.n; i++) {
-		e->table.v[i].backing.fsyncs = srv->fsyncs;
-		watch_dirs(srv->dirs, &e->table.v[i]);
+		e->table.v[i].backing.fsyncs = s->fsyncs;
+		watch_dirs(s->dirs, &e->table.v[i]);
 	}
 	if (!err)
-		err = open_managers(srv, e, why, why_bytes);
+		err = open_managers(exports_from(old), e, why, why_bytes);
 	if (!err)
-		err = create_handles(srv, e, why, why_bytes);
+		err = create_handles(s, e, why, why_bytes);
 	if (err) {
 		served_put(&e->served);
 		return err;
 	}
-	*ret = e;
+	*ret = &e->served;
 	return 0;
-}
-
-struct exports *exports_current(struct nfs_server *srv)
-{
-	struct exports *e;
-
-	pthread_mutex_lock(&srv->exports_lock);
-	e = srv->exports;
-	served_get(&e->served);
-	pthread_mutex_unlock(&srv->exports_lock);
-	return e;
 }
 
 /* ---- replacement -------------------------------------------------------------------------- */
@@ -165,23 +153,20 @@ static bool file_is_gone(void *ctx, const struct fh *fh)
 	return fh_export(c->old->fhs, fh->data, fh->len, &exp) || !is_kept(exp, c->now);
 }
 
-void exports_change_over(struct reactor *re, struct served_use *use)
+void exports_change_over(struct reactor *re, const struct served_use *old, const struct served_use *now)
 {
 	struct nfs_reactor *r = nfs_reactor(re);
-	struct served_use *old = r->exports;
-	struct change_over over = { exports_of(old), exports_of(use) };
+	struct change_over over = { exports_of(old), exports_of(now) };
 	bool all_kept = true;
 
 	for (size_t i = 0; i < over.old->table.n; i++)
 		all_kept &= is_kept(&over.old->table.v[i], over.now);
-	r->exports = use;
-	if (!all_kept) {
-		fdcache_retire(r->files.io, file_is_gone, &over);
-		fdcache_retire(r->files.paths, file_is_gone, &over);
-		for (size_t i = 0; i < over.old->table.n; i++) /* an administrator may want to unmount it */
-			closing_hurry(r->files.closer, over.old->table.v[i].backing.dev);
-	}
-	served_use_put(old);
+	if (all_kept)
+		return;
+	fdcache_retire(r->files.io, file_is_gone, &over);
+	fdcache_retire(r->files.paths, file_is_gone, &over);
+	for (size_t i = 0; i < over.old->table.n; i++) /* an administrator may want to unmount it */
+		closing_hurry(r->files.closer, over.old->table.v[i].backing.dev);
 }
 
 /* ---- log ---------------------------------------------------------------------------------- */

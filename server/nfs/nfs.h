@@ -46,8 +46,6 @@ struct nfs_server {
 	size_t files_max;     /* limit of open files of one reactor */
 	size_t room_max;      /* nfs_room.h: of one reactor */
 	bool manage_gids;     /* look up the groups of users */
-	pthread_mutex_t exports_lock; /* over the next */
-	struct exports *exports;      /* in force: exports_current() */
 	struct mount_table *mounts;
 	struct fsync_batch *fsyncs;
 	struct dir_watches *dirs;
@@ -77,7 +75,6 @@ struct nfs_reactor {
 	struct files files;
 	struct nfs_room room;
 	struct groups *groups; /* supplementary groups of users; NULL: the call's own groups apply */
-	struct served_use *exports; /* exports for new calls */
 	/* Longest data of a reply that is sent inside the reply instead of a separate chunk: a READ over TCP, a
 	 * READDIR. With a low limit of buffer memory it is less than NFS3_IO_MAX. A multiple of 4096. */
 	uint32_t inline_max;
@@ -85,7 +82,7 @@ struct nfs_reactor {
 
 /* Of a connection, on its reactor. */
 struct nfs_conn {
-	uint64_t serial; /* exports.serial for which verdicts[] is valid */
+	uint64_t serial; /* served.serial for which verdicts[] is valid */
 	uint8_t verdicts[CONF_EXPORTS_MAX]; /* by index of the export: enum peer_verdict of its rules for this peer */
 };
 
@@ -212,9 +209,7 @@ static inline struct volume_manager *nfs_manager(const struct req *r)
 
 /* Hooks of nfs_service for the server (nfs_server.c); prog.h describes them. */
 int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors);
-int nfs_server_prepare(struct server *srv, const struct conf *conf, void **ret_change, char *why, size_t why_bytes);
-void nfs_server_commit(struct server *srv, void *change);
-void nfs_server_abandon(struct server *srv, void *change);
+void nfs_server_changed(struct server *srv, struct served *old, struct served *now);
 void nfs_server_destroy(struct server *srv);
 
 /** nfs_init - prog.init of all programs whose prog.call_bytes is that of struct nfs_call */

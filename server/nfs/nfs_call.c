@@ -60,14 +60,14 @@ void nfs_hold_exports(struct req *r)
 	struct nfs_call *call = nfs_call(r);
 
 	if (!call->exports)
-		call->exports = served_use_hold(call->re->exports);
+		call->exports = served_use_hold(r->reactor->uses[SERVICE_NFS]);
 }
 
 static bool conn_admits(struct conn *c, const struct exports *exports, const struct export *exp)
 {
 	const struct nfs_conn *n = nfs_conn(c);
 
-	if (n->serial != exports->serial)
+	if (n->serial != exports->served.serial)
 		(void)nfs_conn_learn(c, exports);
 	return n->verdicts[exp->idx] == PEER_ADMITTED;
 }

@@ -3,9 +3,8 @@
  *
  * nfs_reactor.c - the file service's part of a reactor and of a connection: the hooks of struct service
  *
- * Operation: A reactor has open files, a cache of its users' groups, and the exports in force with their stores. A
- *            connection has the verdicts of the exports' rules on its peer. They depend on the peer's address and port,
- *            which do not change. They are found at accept, and again when the exports change.
+ * Operation: A reactor has open files, and a cache of its users' groups. A connection has the verdicts of the exports'
+ *            rules on its peer. They depend on the peer's address and port, which do not change. They are found at accept, and again when the exports change.
  * Memory:    Owned by the reactor and by the connection.
  * Threads:   As prog.h says for each hook; run_ask() on a worker.
  * Errors:    Refuses a peer if no export admits its address. A client with a wrong port is accepted, so that it gets an
@@ -88,11 +87,11 @@ static void flush_file(void *reactor, struct fdcache_entry *e)
 	}
 	f->re = n;
 	f->entry = e;
-	f->exports = served_use_hold(n->exports);
+	f->exports = served_use_hold(n->reactor->uses[SERVICE_NFS]);
 	f->seq = e->dirty_seq;
 	f->io = (struct store_io){ .op = STORE_SYNC, .file = &e->file, .done = on_flushed };
 	n->reactor->loop.flushing++;
-	if (store_submit(store_for(n->exports, e), &f->io))
+	if (store_submit(store_for(f->exports, e), &f->io))
 		on_flushed(&f->io);
 }
 
@@ -120,8 +119,6 @@ static int create_reactor(struct reactor *re)
 	err = files_create(&n->files, &re->loop, re->idx, s->files_max, flush_file, n);
 	if (!err && s->manage_gids)
 		err = groups_create(ask_groups, n, &n->groups);
-	if (!err)
-		err = served_use_create(re, &s->exports->served, &n->exports);
 	return err;
 }
 
@@ -146,7 +143,6 @@ static void destroy_reactor(struct reactor *re)
 
 	files_destroy(&n->files);
 	groups_destroy(n->groups);
-	served_use_put(n->exports);
 	free(n);
 }
 
@@ -157,7 +153,7 @@ bool nfs_conn_learn(struct conn *c, const struct exports *exports)
 	struct nfs_conn *n = nfs_conn(c);
 	bool any = false;
 
-	n->serial = exports->serial;
+	n->serial = exports->served.serial;
 	for (size_t i = 0; i < exports->table.n; i++) {
 		const struct export *exp = &exports->table.v[i];
 		enum peer_verdict v = peers_admit(&exp->conf.peers, &c->peer);
@@ -176,7 +172,7 @@ static int accept_peer(struct conn *c, const char **ret_why)
 	c->service[SERVICE_NFS] = calloc(1, sizeof(struct nfs_conn));
 	if (!nfs_conn(c))
 		return -ENOMEM;
-	exports = exports_current(nfs_server(c->srv));
+	exports = exports_current(c->srv);
 	any = nfs_conn_learn(c, exports);
 	served_put(&exports->served);
 	if (any)
@@ -198,9 +194,9 @@ const struct service nfs_service = {
 	.slot = SERVICE_NFS,
 	.progs = progs,
 	.create = nfs_server_create,
-	.prepare = nfs_server_prepare,
-	.commit = nfs_server_commit,
-	.abandon = nfs_server_abandon,
+	.serve = exports_create,
+	.change_over = exports_change_over,
+	.changed = nfs_server_changed,
 	.destroy = nfs_server_destroy,
 	.create_reactor = create_reactor,
 	.start_reactor = start_reactor,

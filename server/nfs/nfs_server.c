@@ -3,7 +3,7 @@
  *
  * nfs_server.c - the file service's part of a server
  *
- * Operation: Loads the keys of file handles, creates exports, and what all reactors share: shared syncs, watched
+ * Operation: Loads the keys of file handles, and creates what all reactors share: shared syncs, watched
  *            directories, mount table, write verifiers.
  * Memory:    struct nfs_server owns everything; nfs_server_destroy() frees it.
  * Threads:   The one that starts and stops the server; on_lost() any.
@@ -130,24 +130,6 @@ static int create_handles(struct nfs_server *s, const struct conf *conf)
 	return err;
 }
 
-static int open_exports(struct nfs_server *s, const struct conf *conf)
-{
-	char why[CONF_WHY_BYTES];
-	int err;
-
-	err = create_handles(s, conf); /* logs errors itself */
-	if (err)
-		return err;
-	err = exports_create(s, conf, &s->exports, why, sizeof(why));
-	if (err) {
-		log_err("%s", why);
-		return err;
-	}
-	exports_announce(NULL, s->exports);
-	volume_managers_use(&s->exports->table, s->exports->fhs);
-	return 0;
-}
-
 static int create_all(struct nfs_server *s, const struct conf *conf)
 {
 	uint64_t verf;
@@ -168,7 +150,7 @@ static int create_all(struct nfs_server *s, const struct conf *conf)
 		log_err("cannot start: %s", strerror(-err));
 		return err;
 	}
-	return open_exports(s, conf);
+	return create_handles(s, conf); /* logs errors itself */
 }
 
 int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors)
@@ -186,46 +168,16 @@ int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nrea
 	s->manage_gids = conf->manage_gids && creds_can_assume();
 	if (conf->manage_gids && !s->manage_gids)
 		log_warn("manage-gids has no effect: leatd does not run as root");
-	pthread_mutex_init(&s->exports_lock, NULL);
 	return create_all(s, conf);
 }
 
-int nfs_server_prepare(struct server *srv, const struct conf *conf, void **ret_change, char *why, size_t why_bytes)
+void nfs_server_changed(struct server *srv, struct served *old, struct served *now)
 {
-	struct served_change *c = NULL;
-	struct exports *now;
-	int err = exports_create(nfs_server(srv), conf, &now, why, why_bytes);
+	const struct exports *e = exports_from(now);
 
-	if (err)
-		return err;
-	err = served_prepare(srv, &now->served, &c);
-	if (err) {
-		(void)snprintf(why, why_bytes, "%s", strerror(-err));
-		served_put(&now->served);
-	}
-	*ret_change = c;
-	return err;
-}
-
-void nfs_server_commit(struct server *srv, void *change)
-{
-	struct nfs_server *s = nfs_server(srv);
-	struct exports *now = container_of(served_change_to(change), struct exports, served), *old;
-
-	pthread_mutex_lock(&s->exports_lock);
-	old = s->exports;
-	s->exports = now;
-	pthread_mutex_unlock(&s->exports_lock);
-	served_commit(change, exports_change_over);
-	exports_announce(old, now);
-	volume_managers_use(&now->table, now->fhs);
-	served_put(&old->served);
-}
-
-void nfs_server_abandon(struct server *srv, void *change)
-{
 	(void)srv;
-	served_abandon(change);
+	exports_announce(exports_from(old), e);
+	volume_managers_use(&e->table, e->fhs);
 }
 
 void nfs_server_destroy(struct server *srv)
@@ -233,11 +185,9 @@ void nfs_server_destroy(struct server *srv)
 	struct nfs_server *s = nfs_server(srv);
 
 	mount_table_destroy(s->mounts);
-	served_put(s->exports ? &s->exports->served : NULL);
 	fh_set_destroy(s->fhs);
 	dir_watches_destroy(s->dirs);
 	fsync_batch_destroy(s->fsyncs);
 	free(s->state_dir);
-	pthread_mutex_destroy(&s->exports_lock);
 	free(s);
 }

@@ -235,7 +235,7 @@ void nfs3_fast_keep(struct req *r)
 	struct nfs_call *call = nfs_call(r);
 	struct fdcache_entry *e = NULL;
 
-	if (call->found.fd >= 0 && call->exports != call->re->exports) /* the export may be gone */
+	if (call->found.fd >= 0 && call->exports != r->reactor->uses[SERVICE_NFS]) /* the export may be gone */
 		close_found(r);
 	else if (call->found.fd >= 0)
 		e = keep_found(r);

@@ -127,7 +127,7 @@ static void keep_opened(struct req *r)
 	call->opened.ino = call->stx.stx_ino;
 	call->file = files_keep(&call->re->files, &fh, &call->opened);
 	call->opened.fd = -1;
-	if (call->file && call->exports != call->re->exports) /* the export may be gone: keep it for this request only */
+	if (call->file && call->exports != r->reactor->uses[SERVICE_NFS]) /* the export may be gone: keep it for this request only */
 		call->file->retired = true;
 }
 

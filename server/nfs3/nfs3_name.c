@@ -113,7 +113,7 @@ void nfs3_create_finish(struct req *r)
 	call->made.fd = -1; /* the cache owns it, even on failure */
 	if (!e)
 		return;
-	if (call->exports != call->re->exports) /* the export may be gone */
+	if (call->exports != r->reactor->uses[SERVICE_NFS]) /* the export may be gone */
 		e->retired = true;
 	fdcache_put(e);
 }

@@ -23,6 +23,8 @@ struct conf;
 struct conn;
 struct reactor;
 struct req;
+struct served;
+struct served_use;
 struct server;
 
 /* Returned by prog_proc.begin. */
@@ -106,12 +108,19 @@ struct service {
 	/* On the thread of server_start(), before any other hook: sets the server's state. It may log.
 	 * Return: 0 or -errno */
 	int (*create)(struct server *srv, const struct conf *conf, unsigned nreactors);
-	/* server_reload(): prepares the change to @conf, so that it cannot fail. If it returns 0, @ret_change is not NULL,
-	 * and one of the next two runs. NULL: -EOPNOTSUPP. Return: 0, or -errno with @why */
-	int (*prepare)(struct server *srv, const struct conf *conf, void **ret_change, char *why, size_t why_bytes);
-	void (*commit)(struct server *srv, void *change);
-	void (*abandon)(struct server *srv, void *change);
-	/* All threads have ended. Runs if the server's state was set, whatever create() returned */
+	/* Creates what @conf has the service serve (served.h): srv->served[slot]. Behind create(), and for a reload. NULL: it
+	 * serves nothing that can be replaced, and a reload is -EOPNOTSUPP.
+	 * @old: in force; NULL: the server starts
+	 * Return: 0, and @ret is the caller's; -errno with @why */
+	int (*serve)(struct server *srv, const struct conf *conf, struct served *old, struct served **ret, char *why,
+		     size_t why_bytes);
+	/* The reload for which serve() has returned 0 is not done: @now stays in force */
+	void (*stay)(struct served *now);
+	/* On each reactor's thread: new requests use @now from here on. The caller releases @old behind it */
+	void (*change_over)(struct reactor *re, const struct served_use *old, const struct served_use *now);
+	/* All reactors have changed over from @old to @now. NULL: the server starts. It may log */
+	void (*changed)(struct server *srv, struct served *old, struct served *now);
+	/* All threads have ended, and nothing is served. Runs if the server's state was set, whatever create() returned */
 	void (*destroy)(struct server *srv);
 	/* The same thread, before the reactor runs. Sets the reactor's state. Return: 0 or -errno */
 	int (*create_reactor)(struct reactor *re);
@@ -120,7 +129,8 @@ struct service {
 	void (*stop_reactor)(struct reactor *re);
 	/* Is work in progress that has no request? Besides loop->flushing */
 	bool (*is_busy)(const struct reactor *re);
-	/* After the reactor's thread has ended; the engine still exists. Runs if the reactor's state was set */
+	/* After the reactor's thread has ended; the engine still exists, and so does re->uses[slot]. Runs if the reactor's
+	 * state was set */
 	void (*destroy_reactor)(struct reactor *re);
 	/* On the listener's thread. May c->peer connect? Sets the connection's state. NULL: all may.
 	 * Return: 0; -ENOMEM; -EACCES: not for this service, but another one may admit it. @ret_why is set to a text for

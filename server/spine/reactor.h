@@ -54,6 +54,7 @@ struct reactor {
 	unsigned idx;
 	struct loop loop;
 	void *service[SERVICES]; /* states of the services on this reactor: prog.h */
+	struct served_use *uses[SERVICES]; /* what they serve to new requests */
 	size_t req_bytes;    /* of a request, with the program's part */
 	struct list free_reqs;	 /* recycled requests */
 	struct place_pool units; /* of their payloads */

@@ -25,6 +25,9 @@
 void served_init(struct served *s, size_t n, struct backing *(*backing)(struct served *s, size_t i),
 		 void (*close)(struct served *s))
 {
+	static _Atomic uint64_t serials;
+
+	s->serial = atomic_fetch_add(&serials, 1) + 1;
 	s->n = n;
 	s->backing = backing;
 	s->close = close;
@@ -132,8 +135,9 @@ struct served_switch {
 };
 
 struct served_change {
+	struct server *srv;
+	const struct service *service;
 	struct served *now;
-	void (*change_over)(struct reactor *re, struct served_use *use);
 	sem_t changed;
 	unsigned n;
 	struct served_switch v[]; /* of each reactor */
@@ -150,7 +154,7 @@ void served_abandon(struct served_change *c)
 	free(c);
 }
 
-int served_prepare(struct server *srv, struct served *now, struct served_change **ret)
+int served_prepare(struct server *srv, const struct service *service, struct served *now, struct served_change **ret)
 {
 	struct served_change *c = calloc(1, sizeof(*c) + srv->nreactors * sizeof(c->v[0]));
 	int err = 0;
@@ -158,6 +162,8 @@ int served_prepare(struct server *srv, struct served *now, struct served_change 
 	if (!c)
 		return -ENOMEM;
 	sem_init(&c->changed, 0, 0);
+	c->srv = srv;
+	c->service = service;
 	c->n = srv->nreactors;
 	for (unsigned i = 0; i < c->n && !err; i++) {
 		c->v[i].change = c;
@@ -176,19 +182,24 @@ int served_prepare(struct server *srv, struct served *now, struct served_change 
 static void on_switch(struct rpcrdma_msg *msg)
 {
 	struct served_switch *s = container_of(msg, struct served_switch, msg);
+	const struct service *service = s->change->service;
+	struct served_use *old = s->reactor->uses[service->slot];
 
-	s->change->change_over(s->reactor, s->use);
+	s->reactor->uses[service->slot] = s->use;
+	if (service->change_over)
+		service->change_over(s->reactor, old, s->use);
+	served_use_put(old);
 	sem_post(&s->change->changed);
 }
 
-struct served *served_change_to(const struct served_change *c)
+struct served *served_commit(struct served_change *c)
 {
-	return c->now;
-}
+	struct served **at = &c->srv->served[c->service->slot], *old;
 
-void served_commit(struct served_change *c, void (*change_over)(struct reactor *re, struct served_use *use))
-{
-	c->change_over = change_over;
+	pthread_mutex_lock(&c->srv->served_lock);
+	old = *at;
+	*at = c->now;
+	pthread_mutex_unlock(&c->srv->served_lock);
 	for (unsigned i = 0; i < c->n; i++) {
 		c->v[i].msg.fn = on_switch;
 		rpcrdma_engine_post(c->v[i].reactor->loop.engine, &c->v[i].msg);
@@ -199,4 +210,5 @@ void served_commit(struct served_change *c, void (*change_over)(struct reactor *
 	}
 	sem_destroy(&c->changed);
 	free(c);
+	return old;
 }

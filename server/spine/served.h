@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/util.h"
 #include "worker.h"
@@ -19,12 +20,14 @@ struct reactor;
 struct served_change;
 struct served_use;
 struct server;
+struct service;
 struct store;
 struct backing;
 
 /* The backings of one configuration: the first member of a service's own structure, of malloc(). Shared, read-only; its
  * last holder closes it and frees it. */
 struct served {
+	uint64_t serial; /* unique for each configuration; not 0 */
 	size_t n;
 	struct backing *(*backing)(struct served *s, size_t i);
 	void (*close)(struct served *s); /* may block */
@@ -80,22 +83,20 @@ static inline void served_use_put(struct served_use *u)
 		served_use_free(u);
 }
 
-/** served_prepare - creates all that a replacement by @now needs, so that it cannot fail
+/** served_prepare - creates all that a replacement of what @service serves by @now needs, so that it cannot fail
  * @ret: takes over the caller's reference to @now, until served_commit() or served_abandon()
  *
  * Return: 0; -errno: the caller still has its reference.
  */
-int must_check served_prepare(struct server *srv, struct served *now, struct served_change **ret);
+int must_check served_prepare(struct server *srv, const struct service *service, struct served *now,
+			      struct served_change **ret);
 
-/** served_commit - runs @change_over on the thread of each reactor, and waits until all have run; frees @c
- * @change_over: takes over @use, and releases the one it replaces
+/** served_commit - replaces what the service serves, on the server and then on each reactor; waits for all; frees @c
  *
- * Not from a reactor's thread. Afterwards every new request uses what replaces it. The caller has the reference to it.
+ * Not from a reactor's thread. Afterwards every new request uses what replaces it.
+ * Return: what was replaced: the caller has the reference of the server to it
  */
-void served_commit(struct served_change *c, void (*change_over)(struct reactor *re, struct served_use *use));
-
-/** served_change_to - what it replaces the backings by */
-struct served *served_change_to(const struct served_change *c);
+struct served *must_check served_commit(struct served_change *c);
 
 /** served_abandon - nothing is replaced after all; frees @c and what it was given. NULL is fine. */
 void served_abandon(struct served_change *c);

@@ -25,6 +25,8 @@ struct server {
 	struct rpcrdma_domain *domain;
 	const struct service *const *services; /* that it offers; ends with NULL */
 	void *service[SERVICES];   /* their states: prog.h */
+	pthread_mutex_t served_lock; /* over the next */
+	struct served *served[SERVICES]; /* in force: service_current(). NULL: none */
 	pthread_mutex_t reload_lock; /* over their replacement, and over: */
 	bool stopping;
 	const struct server_manager *_Atomic manager; /* NULL: not managed */

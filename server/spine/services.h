@@ -11,15 +11,13 @@
 #include <stdint.h>
 
 #include "base/util.h"
-
-struct conf;
-struct conn;
-struct prog;
-struct reactor;
-struct server;
+#include "prog.h"
 
 /** service_create - creates the services of @srv; logs errors. Return: 0 or -errno */
 int must_check service_create(struct server *srv, const struct conf *conf, unsigned nreactors);
+
+/** service_current - what a service serves now, held for the caller: served_put(). Any thread */
+struct served *service_current(struct server *srv, enum service_slot slot);
 
 /** service_stop - no reload begins from now on; waits for one in progress */
 void service_stop(struct server *srv);

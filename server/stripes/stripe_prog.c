@@ -162,7 +162,7 @@ static int authorize(struct req *r)
 	int err;
 
 	if (!call->use)
-		call->use = served_use_hold(call->re->use);
+		call->use = served_use_hold(r->reactor->uses[SERVICE_STRIPES]);
 	if (proc == STRIPEPROC_NULL)
 		return 0;
 	call->member = stripe_set_find(stripe_set_of(call->use), stripe_volume_of(call->args.first));

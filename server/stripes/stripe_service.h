@@ -8,7 +8,6 @@
 #ifndef LEAT_SERVER_STRIPE_SERVICE_H
 #define LEAT_SERVER_STRIPE_SERVICE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,12 +22,10 @@
 #include "stripe_vol.h"
 #include "stripes.h"
 
-/* Of the server. Written before the threads start and after they end; members that change in between are locked. */
+/* Of the server. Written before the threads start and after they end; the lanes have a lock. */
 struct stripe_server {
 	unsigned nreactors;
 	struct stripe_lanes lanes;
-	pthread_mutex_t set_lock; /* over the next */
-	struct stripe_set *set;	  /* in force */
 };
 
 /* Counters of one reactor, which are added up over the reactors.
@@ -58,7 +55,7 @@ struct stripe_counters {
 /* Of a reactor. Owned by its thread. */
 struct stripe_reactor {
 	struct stripe_counters counters;
-	struct served_use *use; /* for new calls */
+	struct reactor *reactor;
 	uint32_t inline_max;	/* longest data of a READ that is sent inside the reply: a multiple of 4096 */
 	struct {		/* of tombstones; on the first reactor */
 		struct rpcrdma_timer timer;
@@ -70,7 +67,7 @@ struct stripe_reactor {
 
 /* Of a connection, on its reactor. */
 struct stripe_peer {
-	uint64_t serial; /* stripe_set.serial for which admitted[] is valid; 0: none */
+	uint64_t serial; /* served.serial for which admitted[] is valid; 0: none */
 	bool admitted[CONF_STRIPES_MAX];
 	struct stripe_conn *conn;
 };

@@ -132,24 +132,22 @@ static int open_members(const struct conf *conf, const struct stripe_set *old, u
 	return err;
 }
 
-int stripe_set_create(const struct conf *conf, const struct stripe_set *old, unsigned nreactors, struct stripe_set **ret,
+int stripe_set_create(const struct conf *conf, const struct stripe_set *old, unsigned nreactors, struct served **ret,
 		      char *why, size_t why_bytes)
 {
-	static _Atomic uint64_t serials;
 	struct stripe_set *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	served_init(&s->served, 0, backing_of, close_set);
-	s->serial = atomic_fetch_add(&serials, 1) + 1;
 	s->v = calloc(conf->nstripes ? conf->nstripes : 1, sizeof(*s->v));
 	err = s->v ? open_members(conf, old, nreactors, s, why, why_bytes)
 		   : opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	if (err)
 		served_put(&s->served);
 	else
-		*ret = s;
+		*ret = &s->served;
 	return err;
 }
 

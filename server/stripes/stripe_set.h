@@ -31,7 +31,6 @@ struct stripe_set {
 	struct served served;
 	struct stripe_member *v;
 	size_t n;
-	uint64_t serial; /* unique for each configuration */
 };
 
 /** stripe_set_create - opens the directories of @conf; the caller holds the result: served_put()
@@ -41,10 +40,16 @@ struct stripe_set {
  * Return: 0 or -errno.
  */
 int must_check stripe_set_create(const struct conf *conf, const struct stripe_set *old, unsigned nreactors,
-				 struct stripe_set **ret, char *why, size_t why_bytes);
+				 struct served **ret, char *why, size_t why_bytes);
 
 /** stripe_set_announce - logs what is new, or no longer served; @old: NULL: none */
 void stripe_set_announce(const struct stripe_set *old, const struct stripe_set *now);
+
+/** stripe_set_from - returns the stripes of which @s is a part; NULL: NULL */
+static inline struct stripe_set *stripe_set_from(struct served *s)
+{
+	return s ? container_of(s, struct stripe_set, served) : NULL;
+}
 
 /** stripe_set_of - returns the stripes that a request, or a reactor, uses */
 static inline struct stripe_set *stripe_set_of(const struct served_use *u)

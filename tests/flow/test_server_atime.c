@@ -320,7 +320,7 @@ static void skip_unless_workers_do(void)
 	bool local;
 
 	nfs_peer_create(&p, RPCRDMA_TCP, options);
-	limits = nfs_server(p.srv)->exports->table.v[0].backing.limits;
+	limits = exports_from(p.srv->served[SERVICE_NFS])->table.v[0].backing.limits;
 	assert_int_equal(statfs(p.dir.path, &fs), 0);
 	local = kernel_has_watches(p.dir.path);
 	nfs_peer_destroy(&p);
@@ -350,7 +350,7 @@ static void not_undone(void **state)
 	skip_unless_workers_do();
 	is_relative = true;
 	nfs_peer_create(&p, RPCRDMA_TCP, options);
-	whole_seconds = nfs_server(p.srv)->exports->table.v[0].backing.limits.time_s;
+	whole_seconds = exports_from(p.srv->served[SERVICE_NFS])->table.v[0].backing.limits.time_s;
 	for (unsigned i = 0; i < N; i++) {
 		char name[16];
 

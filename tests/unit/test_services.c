@@ -8,18 +8,25 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "conn.h"
 #include "prog.h"
+#include "served.h"
 #include "server_int.h"
 #include "services.h"
 
-static char order[64];    /* what the hooks did: P, C, A, c and the number of the service */
+static char order[64];    /* what the hooks did: P, C, S, D, c and the number of the service */
 static int results[2];    /* of their next hook */
-static int change[2];
+
+/* What a service serves */
+struct fake {
+	struct served served;
+	unsigned i; /* of the service */
+};
 
 static void note(char what, unsigned i)
 {
@@ -29,40 +36,59 @@ static void note(char what, unsigned i)
 	(void)snprintf(order + n, sizeof(order) - n, "%c%u", what, i);
 }
 
-static int prepare(unsigned i, void **ret, char *why, size_t why_bytes)
+static unsigned number_of(struct served *s)
 {
+	return container_of(s, struct fake, served)->i;
+}
+
+static void close_fake(struct served *s)
+{
+	note('D', number_of(s));
+}
+
+static int serve(unsigned i, struct served **ret, char *why, size_t why_bytes)
+{
+	struct fake *f;
+
 	note('P', i);
-	if (results[i])
+	if (results[i]) {
 		(void)snprintf(why, why_bytes, "service %u", i);
-	else
-		*ret = &change[i];
-	return results[i];
+		return results[i];
+	}
+	f = calloc(1, sizeof(*f));
+	assert_non_null(f);
+	f->i = i;
+	served_init(&f->served, 0, NULL, close_fake);
+	*ret = &f->served;
+	return 0;
 }
 
-static int prepare_0(struct server *srv, const struct conf *conf, void **ret, char *why, size_t why_bytes)
+static int serve_0(struct server *srv, const struct conf *conf, struct served *old, struct served **ret, char *why,
+		   size_t why_bytes)
 {
-	(void)srv;
 	(void)conf;
-	return prepare(0, ret, why, why_bytes);
+	assert_ptr_equal(old, srv->served[SERVICE_NFS]);
+	return serve(0, ret, why, why_bytes);
 }
 
-static int prepare_1(struct server *srv, const struct conf *conf, void **ret, char *why, size_t why_bytes)
+static int serve_1(struct server *srv, const struct conf *conf, struct served *old, struct served **ret, char *why,
+		   size_t why_bytes)
 {
-	(void)srv;
 	(void)conf;
-	return prepare(1, ret, why, why_bytes);
+	assert_ptr_equal(old, srv->served[SERVICE_BLOCK]);
+	return serve(1, ret, why, why_bytes);
 }
 
-static void commit(struct server *srv, void *c)
+static void changed(struct server *srv, struct served *old, struct served *now)
 {
 	(void)srv;
-	note('C', (unsigned)((int *)c - change));
+	assert_true(!old || number_of(old) == number_of(now));
+	note('C', number_of(now));
 }
 
-static void abandon(struct server *srv, void *c)
+static void stay(struct served *now)
 {
-	(void)srv;
-	note('A', (unsigned)((int *)c - change));
+	note('S', number_of(now));
 }
 
 static int accept_0(struct conn *c, const char **ret_why)
@@ -91,10 +117,10 @@ static void closed_1(struct conn *c)
 	note('c', 1);
 }
 
-static const struct service first = { .slot = SERVICE_NFS, .prepare = prepare_0, .commit = commit, .abandon = abandon,
+static const struct service first = { .slot = SERVICE_NFS, .serve = serve_0, .stay = stay, .changed = changed,
 				      .accept = accept_0, .closed = closed_0 };
-static const struct service second = { .slot = SERVICE_BLOCK, .prepare = prepare_1, .commit = commit,
-				       .abandon = abandon, .accept = accept_1, .closed = closed_1 };
+static const struct service second = { .slot = SERVICE_BLOCK, .serve = serve_1, .stay = stay, .changed = changed,
+				       .accept = accept_1, .closed = closed_1 };
 static const struct service *const services[] = { &first, &second, NULL };
 static struct server srv = { .services = services };
 
@@ -113,8 +139,10 @@ static void reloads(void **state)
 	(void)state;
 	assert_int_equal(reload(0, 0, why), 0);
 	assert_string_equal(order, "P0P1C0C1"); /* all are prepared before the first changes */
+	assert_int_equal(reload(0, 0, why), 0);
+	assert_string_equal(order, "P0P1C0D0C1D1");
 	assert_int_equal(reload(0, -EBUSY, why), -EBUSY);
-	assert_string_equal(order, "P0P1A0");
+	assert_string_equal(order, "P0P1D0S0");
 	assert_string_equal(why, "service 1");
 	assert_int_equal(reload(-EINVAL, 0, why), -EINVAL);
 	assert_string_equal(order, "P0");
@@ -123,6 +151,8 @@ static void reloads(void **state)
 	assert_int_equal(reload(0, 0, why), -ESHUTDOWN);
 	assert_string_equal(order, "");
 	assert_true(why[0]);
+	service_destroy(&srv);
+	assert_string_equal(order, "D0D1");
 }
 
 static int admit(int of_first, int of_second)
@@ -155,7 +185,7 @@ static void admission(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	return pthread_mutex_init(&srv.reload_lock, NULL);
+	return pthread_mutex_init(&srv.served_lock, NULL) || pthread_mutex_init(&srv.reload_lock, NULL);
 }
 
 int main(void)
