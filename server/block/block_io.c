@@ -56,7 +56,7 @@ static int check_range(struct req *r, uint64_t off, uint64_t bytes)
 static enum prog_begin enter(struct req *r, uint64_t off, uint64_t bytes)
 {
 	struct block_call *call = block_call(r);
-	struct block_entry *e = call->entry;
+	const struct block_entry *e = call->entry;
 	int err = check_range(r, off, bytes);
 
 	if (err == -EINPROGRESS)

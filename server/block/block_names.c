@@ -48,7 +48,7 @@ void block_list(struct req *r)
 	if (!v)
 		return;
 	ok->eof = TRUE;
-	for (size_t i = 0; i < set->n; i++) {
+	for (size_t i = 0; i < set->served.n; i++) {
 		const struct block_entry *e = &set->v[i];
 
 		if (strcmp(e->conf.name, call->args.list.after) <= 0 || !block_entry_admits(e, &r->conn->peer))

@@ -125,7 +125,8 @@ static int find_volume(struct req *r)
 	call->entry = block_set_find_id(block_set_of(call->use), call->id.volume);
 	if (!call->entry)
 		return -ENXIO;
-	return block_admits(r, call->entry) ? 0 : -EACCES;
+	return served_verdict(&block_peer(r->conn)->verdicts, call->use->served, &r->conn->peer, call->entry->idx) == PEER_ADMITTED
+		       ? 0 : -EACCES;
 }
 
 static int authorize(struct req *r)

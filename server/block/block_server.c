@@ -21,8 +21,6 @@
 #include "block_state.h"
 #include "services.h"
 
-#define REPLY_HEAD 1024u /* upper bound of the other results in a reply */
-
 /* With the first volumes, also by a reload. Without the directory the handles of this run end with it. */
 static int load_keys(struct block_server *s, const struct conf *conf)
 {
@@ -114,12 +112,11 @@ static void changed(struct server *srv, struct served *old, struct served *now)
 static int create_reactor(struct reactor *re)
 {
 	struct block_reactor *b = calloc(1, sizeof(*b));
-	size_t max = rpcrdma_domain_reply_max(re->srv->domain) - REPLY_HEAD;
 
 	re->service[SERVICE_BLOCK] = b;
 	if (!b)
 		return -ENOMEM;
-	b->inline_max = (uint32_t)MIN(max, (size_t)BLOCK_IO_MAX) & ~4095u;
+	b->inline_max = reactor_inline_max(re, BLOCK_IO_MAX);
 	return 0;
 }
 
@@ -133,8 +130,8 @@ static void destroy_reactor(struct reactor *re)
 static int accept_peer(struct conn *c, const char **ret_why)
 {
 	struct block_peer *p = calloc(1, sizeof(*p));
-	struct block_set *set;
-	bool any = false;
+	struct served *now;
+	bool any;
 
 	c->service[SERVICE_BLOCK] = p;
 	if (!p)
@@ -142,12 +139,11 @@ static int accept_peer(struct conn *c, const char **ret_why)
 	p->conn = block_conn_new(c);
 	if (!p->conn)
 		return -ENOMEM;
-	set = block_set_from(service_current(c->srv, SERVICE_BLOCK));
-	for (size_t i = 0; i < set->n && !any; i++)
-		any = block_entry_admits(&set->v[i], &c->peer);
-	if (!any && set->n)
+	now = service_current(c->srv, SERVICE_BLOCK);
+	any = served_judge(&p->verdicts, now, &c->peer) == PEER_ADMITTED;
+	if (!any && now->n)
 		*ret_why = "neither an export nor a block volume admits it";
-	served_put(&set->served);
+	served_put(now);
 	return any ? 0 : -EACCES;
 }
 
@@ -158,19 +154,6 @@ static void conn_closed(struct conn *c)
 	if (p)
 		block_conn_end(p->conn);
 	free(p);
-}
-
-bool block_admits(const struct req *r, const struct block_entry *e)
-{
-	const struct block_set *set = block_set_of(block_call(r)->use);
-	struct block_peer *p = block_peer(r->conn);
-
-	if (p->serial != set->served.serial) {
-		for (size_t i = 0; i < set->n; i++)
-			p->admitted[i] = block_entry_admits(&set->v[i], &r->conn->peer);
-		p->serial = set->served.serial;
-	}
-	return p->admitted[e->idx];
 }
 
 static const struct prog *const progs[] = { &prog_block, NULL };

@@ -56,8 +56,7 @@ struct block_reactor {
 
 /* Of a connection, on its reactor. */
 struct block_peer {
-	uint64_t serial; /* served.serial for which admitted[] is valid; 0: none */
-	bool admitted[CONF_BLOCKS_MAX]; /* by index of the volume */
+	struct served_verdicts verdicts; /* enum peer_verdict */
 	struct block_conn *conn;
 };
 
@@ -111,7 +110,7 @@ struct block_call {
 	struct req *req;
 	struct block_reactor *re;
 	struct served_use *use; /* in force when it was decoded: held */
-	struct block_entry *entry;
+	const struct block_entry *entry;
 	struct block_id id;
 	struct req_waiter waiter;
 	int err; /* of a worker */
@@ -158,9 +157,6 @@ static inline struct block_call *block_call(const struct req *r)
 
 #define block_count(re, field)                                                                     \
 	atomic_fetch_add_explicit(&block_reactor(re)->counters.field, 1, memory_order_relaxed)
-
-/** block_admits - may the client of @r use a volume? Any thread that runs a hook of @r */
-bool block_admits(const struct req *r, const struct block_entry *e);
 
 /** block_refuse - sets the results to the status for @err, -errno */
 void block_refuse(struct req *r, int err);

@@ -64,18 +64,18 @@ static int compare_names(const void *a, const void *b)
 	return strcmp((*(const struct block_conf *const *)a)->name, (*(const struct block_conf *const *)b)->name);
 }
 
-struct block_entry *block_set_find(const struct block_set *s, const char *name)
+const struct block_entry *block_set_find(const struct block_set *s, const char *name)
 {
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->served.n; i++) {
 		if (!strcmp(s->v[i].conf.name, name))
 			return &s->v[i];
 	}
 	return NULL;
 }
 
-struct block_entry *block_set_find_id(const struct block_set *s, uint64_t id)
+const struct block_entry *block_set_find_id(const struct block_set *s, uint64_t id)
 {
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->served.n; i++) {
 		if (s->v[i].vol->id == id)
 			return &s->v[i];
 	}
@@ -87,17 +87,21 @@ static struct backing *backing_of(struct served *s, size_t i)
 	return &container_of(s, struct block_set, served)->v[i].backing;
 }
 
+static unsigned judge(struct served *s, size_t i, const struct rpcrdma_peer *peer)
+{
+	return block_entry_admits(&block_set_from(s)->v[i], peer) ? PEER_ADMITTED : PEER_NOT_ADDRESS;
+}
+
 static void close_set(struct served *served)
 {
 	struct block_set *s = container_of(served, struct block_set, served);
 
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->served.n; i++) {
 		if (s->v[i].vol)
 			block_volume_leave(s->v[i].vol);
 		block_volume_put(s->v[i].vol);
 		block_conf_fini(&s->v[i].conf);
 	}
-	free(s->v);
 }
 
 static void close_files(struct served_use *u)
@@ -129,15 +133,15 @@ static int open_file(const struct block_entry *e, struct store_file *ret)
 static int open_files(struct served_use *u)
 {
 	struct block_set *s = block_set_of(u);
-	struct store_file *files = calloc(s->n ? s->n : 1, sizeof(*files));
+	struct store_file *files = calloc(s->served.n ? s->served.n : 1, sizeof(*files));
 	int err = 0;
 
 	if (!files)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->served.n; i++)
 		files[i].fd = -1;
 	u->state = files;
-	for (size_t i = 0; i < s->n && !err; i++)
+	for (size_t i = 0; i < s->served.n && !err; i++)
 		err = open_file(&s->v[i], &files[i]);
 	return err;
 }
@@ -153,7 +157,7 @@ static int copy_conf(const struct block_conf *from, struct block_conf *to)
 /* A volume that a reload leaves out is in use until then. */
 static int check_twins(const struct block_conf *c, const struct block_set *old, char *why, size_t why_bytes)
 {
-	for (size_t i = 0; old && i < old->n; i++) {
+	for (size_t i = 0; old && i < old->served.n; i++) {
 		const struct block_conf *was = &old->v[i].conf;
 
 		if (!strcmp(was->name, c->name))
@@ -245,7 +249,7 @@ static bool may_leave(struct block_volume *v, char *buf, size_t bytes)
 
 void block_set_stay(struct block_set *s)
 {
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->served.n; i++) {
 		pthread_mutex_lock(&s->v[i].vol->lock);
 		s->v[i].vol->leaving = false;
 		pthread_mutex_unlock(&s->v[i].vol->lock);
@@ -256,7 +260,7 @@ static int check_removed(const struct conf *conf, const struct block_set *old, c
 {
 	char holder[2 * BLOCK_NAME_MAX + BLOCK_TEXT_MAX + 8];
 
-	for (size_t i = 0; i < old->n; i++) {
+	for (size_t i = 0; i < old->served.n; i++) {
 		const struct block_entry *e = &old->v[i];
 		bool kept = false;
 
@@ -282,7 +286,7 @@ static int open_entries(const struct conf *conf, const struct block_set *old, co
 	qsort(sorted, conf->nblocks, sizeof(sorted[0]), compare_names);
 	for (size_t i = 0; i < conf->nblocks && !err; i++) {
 		s->v[i].idx = (unsigned)i;
-		s->n = s->served.n = i + 1;
+		s->served.n = i + 1;
 		err = open_entry(sorted[i], old, state_dir, &s->v[i], reason, sizeof(reason));
 		if (err)
 			explain(sorted[i], err, reason, why, why_bytes);
@@ -293,33 +297,29 @@ static int open_entries(const struct conf *conf, const struct block_set *old, co
 int block_set_create(const struct conf *conf, struct block_set *old, const char *state_dir, struct served **ret,
 		     char *why, size_t why_bytes)
 {
-	struct block_set *s;
+	struct block_set *s = NULL;
 	int err = old ? check_removed(conf, old, why, why_bytes) : 0;
 
-	if (err) {
-		block_set_stay(old);
-		return err;
+	if (!err) {
+		s = calloc(1, sizeof(*s) + conf->nblocks * sizeof(s->v[0]));
+		err = s ? 0 : opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	}
-	s = calloc(1, sizeof(*s));
-	if (!s) {
-		if (old)
-			block_set_stay(old);
-		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
+	if (!err) {
+		served_init(&s->served, 0, volume_of, close_set);
+		s->served.judge = judge;
+		s->served.open_use = open_files;
+		s->served.close_use = close_files;
+		err = open_entries(conf, old, state_dir, s, why, why_bytes);
 	}
-	served_init(&s->served, 0, backing_of, close_set);
-	s->served.open_use = open_files;
-	s->served.close_use = close_files;
-	s->v = calloc(conf->nblocks ? conf->nblocks : 1, sizeof(*s->v));
-	err = s->v ? open_entries(conf, old, state_dir, s, why, why_bytes)
-		   : opt_fail(-ENOMEM, why, why_bytes, "out of memory");
-	if (err) {
+	if (!err) {
+		*ret = &s->served;
+		return 0;
+	}
+	if (s)
 		served_put(&s->served);
-		if (old)
-			block_set_stay(old);
-		return err;
-	}
-	*ret = &s->served;
-	return 0;
+	if (old)
+		block_set_stay(old);
+	return err;
 }
 
 /* ---- log ---------------------------------------------------------------------------------- */
@@ -334,11 +334,11 @@ static bool says_the_same(const struct block_conf *a, const struct block_conf *b
 
 void block_set_announce(const struct block_set *old, const struct block_set *now)
 {
-	for (size_t i = 0; old && i < old->n; i++) {
+	for (size_t i = 0; old && i < old->served.n; i++) {
 		if (!block_set_find_id(now, old->v[i].vol->id))
 			log_info("block %s: not served any more", old->v[i].conf.name);
 	}
-	for (size_t i = 0; i < now->n; i++) {
+	for (size_t i = 0; i < now->served.n; i++) {
 		const struct block_entry *e = &now->v[i];
 		const struct block_entry *was = old ? block_set_find_id(old, e->vol->id) : NULL;
 		const char *warning = store_spec_warning(&e->conf.data.store);

@@ -30,8 +30,7 @@ struct block_entry {
 /* The volumes of one configuration, in the order of their names. Shared, read-only. */
 struct block_set {
 	struct served served;
-	struct block_entry *v;
-	size_t n;
+	struct block_entry v[]; /* served.n */
 };
 
 /** block_set_create - opens the volumes of @conf; the caller holds the result: served_put()
@@ -72,8 +71,8 @@ static inline struct store_file *block_set_file(const struct served_use *u, cons
 }
 
 /** block_set_find - finds a volume by name; block_set_find_id - by its id. NULL: not found */
-struct block_entry *block_set_find(const struct block_set *s, const char *name);
-struct block_entry *block_set_find_id(const struct block_set *s, uint64_t id);
+const struct block_entry *block_set_find(const struct block_set *s, const char *name);
+const struct block_entry *block_set_find_id(const struct block_set *s, uint64_t id);
 
 /** block_entry_bytes - returns the size of a volume: whole blocks */
 static inline uint64_t block_entry_bytes(const struct block_entry *e)

@@ -68,10 +68,10 @@ bool peers_same(const struct peers *a, const struct peers *b);
 /** peer_is_loopback - 127.0.0.0/8, ::1, ::ffff:127.0.0.0/104 */
 bool peer_is_loopback(const struct sockaddr *sa);
 
-enum peer_verdict {
+enum peer_verdict { /* the best one first, as served_judge() wants it */
 	PEER_ADMITTED,
+	PEER_NOT_PORT,    /* the address is in a network, but an unprivileged program can use this port */
 	PEER_NOT_ADDRESS, /* its address is in none of the networks */
-	PEER_NOT_PORT,    /* the address is, but an unprivileged program can use this port */
 };
 
 /** peers_admit - may this peer use it at all?

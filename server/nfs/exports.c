@@ -75,6 +75,11 @@ static struct backing *backing_of(struct served *s, size_t i)
 	return &container_of(s, struct exports, served)->table.v[i].backing;
 }
 
+static unsigned judge(struct served *s, size_t i, const struct rpcrdma_peer *peer)
+{
+	return peers_admit(&exports_from(s)->table.v[i].conf.peers, peer);
+}
+
 /* Closing the last descriptor of a removed directory deletes it, and its file system may hang. */
 static void close_exports(struct served *s)
 {
@@ -111,6 +116,7 @@ int exports_create(struct server *srv, const struct conf *conf, struct served *o
 	if (!e)
 		return err;
 	served_init(&e->served, 0, backing_of, close_exports);
+	e->served.judge = judge;
 	err = export_table_open(conf->exports, conf->nexports, &e->table, why, why_bytes);
 	e->served.n = e->table.n;
 	for (size_t i = 0; i < e->table.n; i++) {

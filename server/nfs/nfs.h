@@ -38,7 +38,6 @@ struct mount_table;
 
 /* Of the server. Written before the threads start and after they end; members that change in between are locked. */
 struct nfs_server {
-	struct server *srv;
 	struct fh_set *fhs; /* belongs to no export; those of the exports are views of it */
 	enum fh_kind fh_kind; /* kind for all exports, or 0: the best one for each */
 	char *state_dir;      /* directory of the handle map, or NULL */
@@ -82,8 +81,7 @@ struct nfs_reactor {
 
 /* Of a connection, on its reactor. */
 struct nfs_conn {
-	uint64_t serial; /* served.serial for which verdicts[] is valid */
-	uint8_t verdicts[CONF_EXPORTS_MAX]; /* by index of the export: enum peer_verdict of its rules for this peer */
+	struct served_verdicts verdicts; /* enum peer_verdict */
 };
 
 /* The procedures' arguments and results. */
@@ -242,10 +240,5 @@ void nfs_hold_exports(struct req *r);
 /** nfs_cancel, nfs_release - prog.cancel, prog.release of all programs that use struct nfs_call */
 bool nfs_cancel(struct req *r);
 void nfs_release(struct req *r);
-
-/** nfs_conn_learn - applies the rules of @exports to the peer of @c; on its reactor's thread, or at accept
- * Return: true if an export admits the address of the peer. A wrong port is reported by a reply.
- */
-bool nfs_conn_learn(struct conn *c, const struct exports *exports);
 
 #endif

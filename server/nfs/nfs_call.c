@@ -63,15 +63,6 @@ void nfs_hold_exports(struct req *r)
 		call->exports = served_use_hold(r->reactor->uses[SERVICE_NFS]);
 }
 
-static bool conn_admits(struct conn *c, const struct exports *exports, const struct export *exp)
-{
-	const struct nfs_conn *n = nfs_conn(c);
-
-	if (n->serial != exports->served.serial)
-		(void)nfs_conn_learn(c, exports);
-	return n->verdicts[exp->idx] == PEER_ADMITTED;
-}
-
 /* Is the client admitted to the export of the handle, and may it modify the export? */
 static int find_export(struct req *r)
 {
@@ -81,7 +72,7 @@ static int find_export(struct req *r)
 
 	if (err)
 		return err == -EBADF ? -EBADF : -ESTALE;
-	if (!conn_admits(r->conn, exports_of(call->exports), call->exp)) {
+	if (served_verdict(&nfs_conn(r->conn)->verdicts, call->exports->served, &r->conn->peer, call->exp->idx) != PEER_ADMITTED) {
 		nfs_count(r->reactor, refused);
 		return -EACCES;
 	}

@@ -4,7 +4,8 @@
  * nfs_reactor.c - the file service's part of a reactor and of a connection: the hooks of struct service
  *
  * Operation: A reactor has open files, and a cache of its users' groups. A connection has the verdicts of the exports'
- *            rules on its peer. They depend on the peer's address and port, which do not change. They are found at accept, and again when the exports change.
+ *            rules on its peer. They depend on the peer's address and port, which do not change. They are found at accept, and
+ *            again when the exports change.
  * Memory:    Owned by the reactor and by the connection.
  * Threads:   As prog.h says for each hook; run_ask() on a worker.
  * Errors:    Refuses a peer if no export admits its address. A client with a wrong port is accepted, so that it gets an
@@ -16,8 +17,6 @@
 
 #include "base/clock.h"
 #include "nfs.h"
-
-#define REPLY_HEAD 1024u /* upper bound of the other results in a reply */
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
@@ -97,13 +96,6 @@ static void flush_file(void *reactor, struct fdcache_entry *e)
 
 /* ---- the reactor -------------------------------------------------------------------------- */
 
-static uint32_t inline_max(const struct server *srv)
-{
-	size_t max = rpcrdma_domain_reply_max(srv->domain) - REPLY_HEAD;
-
-	return (uint32_t)MIN(max, (size_t)NFS3_IO_MAX) & ~4095u;
-}
-
 static int create_reactor(struct reactor *re)
 {
 	struct nfs_server *s = nfs_server(re->srv);
@@ -114,7 +106,7 @@ static int create_reactor(struct reactor *re)
 	if (!n)
 		return -ENOMEM;
 	n->reactor = re;
-	n->inline_max = inline_max(re->srv);
+	n->inline_max = reactor_inline_max(re, NFS3_IO_MAX);
 	nfs_room_init(&n->room, s->room_max);
 	err = files_create(&n->files, &re->loop, re->idx, s->files_max, flush_file, n);
 	if (!err && s->manage_gids)
@@ -148,34 +140,18 @@ static void destroy_reactor(struct reactor *re)
 
 /* ---- the connection ----------------------------------------------------------------------- */
 
-bool nfs_conn_learn(struct conn *c, const struct exports *exports)
-{
-	struct nfs_conn *n = nfs_conn(c);
-	bool any = false;
-
-	n->serial = exports->served.serial;
-	for (size_t i = 0; i < exports->table.n; i++) {
-		const struct export *exp = &exports->table.v[i];
-		enum peer_verdict v = peers_admit(&exp->conf.peers, &c->peer);
-
-		n->verdicts[exp->idx] = (uint8_t)v;
-		any |= v != PEER_NOT_ADDRESS;
-	}
-	return any;
-}
-
 static int accept_peer(struct conn *c, const char **ret_why)
 {
-	struct exports *exports;
-	bool any;
+	struct served *now;
+	unsigned best;
 
 	c->service[SERVICE_NFS] = calloc(1, sizeof(struct nfs_conn));
 	if (!nfs_conn(c))
 		return -ENOMEM;
-	exports = exports_current(c->srv);
-	any = nfs_conn_learn(c, exports);
-	served_put(&exports->served);
-	if (any)
+	now = service_current(c->srv, SERVICE_NFS);
+	best = served_judge(&nfs_conn(c)->verdicts, now, &c->peer);
+	served_put(now);
+	if (best < PEER_NOT_ADDRESS) /* a wrong port is reported by a reply */
 		return 0;
 	*ret_why = "no export admits it";
 	return -EACCES;

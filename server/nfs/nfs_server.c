@@ -162,7 +162,6 @@ int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nrea
 		log_err("cannot start: out of memory");
 		return -ENOMEM;
 	}
-	s->srv = srv;
 	s->files_max = raise_file_limit(nreactors);
 	s->room_max = nfs_room_max(conf->pinned_max, nreactors);
 	s->manage_gids = conf->manage_gids && creds_can_assume();

@@ -24,6 +24,7 @@
 
 #define TRIM_EVERY_NS (10 * NS_PER_S)
 #define DRAIN_EVERY_NS (2 * NS_PER_MS)
+#define REPLY_HEAD 1024u /* upper bound of the other results in a reply */
 
 void reactor_trim(struct reactor *re)
 {
@@ -34,6 +35,13 @@ void reactor_trim(struct reactor *re)
 		re->nreqs--;
 	}
 	re->taken_most = re->taken;
+}
+
+uint32_t reactor_inline_max(const struct reactor *r, uint32_t io_max)
+{
+	size_t max = rpcrdma_domain_reply_max(r->srv->domain) - REPLY_HEAD;
+
+	return (uint32_t)MIN(max, (size_t)io_max) & ~4095u;
 }
 
 static void on_trim(struct rpcrdma_timer *t)

@@ -102,6 +102,11 @@ void reactor_stop(struct reactor *r, uint64_t until_ns);
  */
 int must_check reactor_join(struct reactor *r, uint64_t until_ns);
 
+/** reactor_inline_max - returns the longest data of a READ that is sent inside the reply, instead of a separate chunk
+ * With a low limit of buffer memory it is less than @io_max, the longest data of any READ. A multiple of 4096.
+ */
+uint32_t reactor_inline_max(const struct reactor *r, uint32_t io_max);
+
 /** reactor_trim - frees recycled requests that were not needed since the previous call */
 void reactor_trim(struct reactor *r);
 

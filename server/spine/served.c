@@ -15,12 +15,17 @@
 #include "served.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <semaphore.h>
 #include <stdlib.h>
 
+#include "conf.h"
 #include "reactor.h"
 #include "server_int.h"
 #include "store.h"
+
+_Static_assert(CONF_EXPORTS_MAX <= SERVED_MAX && CONF_BLOCKS_MAX <= SERVED_MAX && CONF_STRIPES_MAX <= SERVED_MAX,
+	       "verdicts of all backings have room");
 
 void served_init(struct served *s, size_t n, struct backing *(*backing)(struct served *s, size_t i),
 		 void (*close)(struct served *s))
@@ -71,6 +76,20 @@ static void put_by_worker(struct reactor *r, struct served *s)
 	s->end = (struct worker_job){ .run = run_end, .done = done_end };
 	r->loop.flushing++;
 	loop_submit(&r->loop, &s->end);
+}
+
+unsigned served_judge(struct served_verdicts *v, struct served *s, const struct rpcrdma_peer *peer)
+{
+	unsigned best = UINT_MAX;
+
+	v->serial = s->serial;
+	for (size_t i = 0; i < s->n; i++) {
+		unsigned verdict = s->judge(s, i, peer);
+
+		v->v[i] = (uint8_t)verdict;
+		best = MIN(best, verdict);
+	}
+	return best;
 }
 
 /* ---- one reactor's ------------------------------------------------------------------------ */

@@ -16,7 +16,10 @@
 #include "base/util.h"
 #include "worker.h"
 
+#define SERVED_MAX 256u /* volumes of a service */
+
 struct reactor;
+struct rpcrdma_peer;
 struct served_change;
 struct served_use;
 struct server;
@@ -30,6 +33,8 @@ struct served {
 	uint64_t serial; /* unique for each configuration; not 0 */
 	size_t n;
 	struct backing *(*backing)(struct served *s, size_t i);
+	/* May this peer use backing @i? Return: a verdict of the service, from 0: yes, to the worst one. Any thread */
+	unsigned (*judge)(struct served *s, size_t i, const struct rpcrdma_peer *peer);
 	void (*close)(struct served *s); /* may block */
 	/* Creates and destroys what a reactor needs besides stores: use->state. NULL: nothing. Return: 0 or -errno */
 	int (*open_use)(struct served_use *u);
@@ -48,7 +53,26 @@ struct served_use {
 	struct store *stores[]; /* by index of the backing; without any, one that can sync files */
 };
 
-/** served_init - begins with one reference, the caller's */
+/* What the rules of the backings say of a peer: its address and its port do not change. Of a connection; zeroes: nothing yet. */
+struct served_verdicts {
+	uint64_t serial; /* of the backings */
+	uint8_t v[SERVED_MAX]; /* by index of the backing */
+};
+
+/** served_judge - applies the rules of all backings; on the reactor of the connection, or at accept
+ * Return: the best verdict; UINT_MAX: there is no backing
+ */
+unsigned served_judge(struct served_verdicts *v, struct served *s, const struct rpcrdma_peer *peer);
+
+/** served_verdict - may @peer use backing @i of @s? On the reactor of the connection. Return: the verdict */
+static inline unsigned served_verdict(struct served_verdicts *v, struct served *s, const struct rpcrdma_peer *peer, size_t i)
+{
+	if (v->serial != s->serial)
+		(void)served_judge(v, s, peer);
+	return v->v[i];
+}
+
+/** served_init - begins with one reference, the caller's; judge and the hooks of a reactor follow */
 void served_init(struct served *s, size_t n, struct backing *(*backing)(struct served *s, size_t i),
 		 void (*close)(struct served *s));
 

@@ -168,7 +168,7 @@ static int authorize(struct req *r)
 	call->member = stripe_set_find(stripe_set_of(call->use), stripe_volume_of(call->args.first));
 	if (!call->member)
 		return -ENXIO;
-	if (!stripe_admits(r, call->member))
+	if (served_verdict(&stripe_peer(r->conn)->verdicts, call->use->served, &r->conn->peer, call->member->idx) != PEER_ADMITTED)
 		return -EACCES;
 	r->dev = call->member->vol->dir.dev;
 	err = r->proc->by_handle ? check_handle(r) : check_command(r);

@@ -18,8 +18,6 @@
 #include "services.h"
 #include "stripe_service.h"
 
-#define REPLY_HEAD 1024u /* upper bound of the other results in a reply */
-
 static int create(struct server *srv, const struct conf *conf, unsigned nreactors)
 {
 	struct stripe_server *s = calloc(1, sizeof(*s));
@@ -63,13 +61,12 @@ static void changed(struct server *srv, struct served *old, struct served *now)
 static int create_reactor(struct reactor *re)
 {
 	struct stripe_reactor *b = calloc(1, sizeof(*b));
-	size_t max = rpcrdma_domain_reply_max(re->srv->domain) - REPLY_HEAD;
 
 	re->service[SERVICE_STRIPES] = b;
 	if (!b)
 		return -ENOMEM;
 	b->reactor = re;
-	b->inline_max = (uint32_t)MIN(max, (size_t)STRIPE_IO_MAX) & ~4095u;
+	b->inline_max = reactor_inline_max(re, STRIPE_IO_MAX);
 	return 0;
 }
 
@@ -85,7 +82,7 @@ static void run_sweep(struct worker_job *job)
 	struct stripe_reactor *b = container_of(job, struct stripe_reactor, sweep.job);
 	const struct stripe_set *set = stripe_set_of(b->sweep.use);
 
-	for (size_t i = 0; i < set->n; i++)
+	for (size_t i = 0; i < set->served.n; i++)
 		stripe_disk_sweep(set->v[i].vol, b->sweep.fan, stripe_now());
 }
 
@@ -137,16 +134,11 @@ static bool is_busy(const struct reactor *re)
 
 /* ---- connections -------------------------------------------------------------------------- */
 
-static bool admits(const struct stripe_member *m, const struct rpcrdma_peer *peer)
-{
-	return peers_admit(&m->conf.peers, peer) == PEER_ADMITTED;
-}
-
 static int accept_peer(struct conn *c, const char **ret_why)
 {
 	struct stripe_peer *p = calloc(1, sizeof(*p));
-	struct stripe_set *set;
-	bool any = false;
+	struct served *now;
+	bool any;
 
 	c->service[SERVICE_STRIPES] = p;
 	if (!p)
@@ -154,12 +146,11 @@ static int accept_peer(struct conn *c, const char **ret_why)
 	p->conn = stripe_conn_new(&stripe_server(c->srv)->lanes, c);
 	if (!p->conn)
 		return -ENOMEM;
-	set = stripe_set_from(service_current(c->srv, SERVICE_STRIPES));
-	for (size_t i = 0; i < set->n && !any; i++)
-		any = admits(&set->v[i], &c->peer);
-	if (!any && set->n)
+	now = service_current(c->srv, SERVICE_STRIPES);
+	any = served_judge(&p->verdicts, now, &c->peer) == PEER_ADMITTED;
+	if (!any && now->n)
 		*ret_why = "neither an export nor a volume admits it";
-	served_put(&set->served);
+	served_put(now);
 	return any ? 0 : -EACCES;
 }
 
@@ -170,19 +161,6 @@ static void conn_closed(struct conn *c)
 	if (p)
 		stripe_conn_end(&stripe_server(c->srv)->lanes, p->conn);
 	free(p);
-}
-
-bool stripe_admits(const struct req *r, const struct stripe_member *m)
-{
-	const struct stripe_set *set = stripe_set_of(stripe_call(r)->use);
-	struct stripe_peer *p = stripe_peer(r->conn);
-
-	if (p->serial != set->served.serial) {
-		for (size_t i = 0; i < set->n; i++)
-			p->admitted[i] = admits(&set->v[i], &r->conn->peer);
-		p->serial = set->served.serial;
-	}
-	return p->admitted[m->idx];
 }
 
 static const struct prog *const progs[] = { &prog_stripes, NULL };

@@ -67,8 +67,7 @@ struct stripe_reactor {
 
 /* Of a connection, on its reactor. */
 struct stripe_peer {
-	uint64_t serial; /* served.serial for which admitted[] is valid; 0: none */
-	bool admitted[CONF_STRIPES_MAX];
+	struct served_verdicts verdicts; /* enum peer_verdict */
 	struct stripe_conn *conn;
 };
 
@@ -178,9 +177,6 @@ static inline struct stripe_call *stripe_call(const struct req *r)
 
 #define stripe_count(re, field)                                                                    \
 	atomic_fetch_add_explicit(&stripe_reactor(re)->counters.field, 1, memory_order_relaxed)
-
-/** stripe_admits - may the client of @r use the stripes? Any thread that runs a hook of @r */
-bool stripe_admits(const struct req *r, const struct stripe_member *m);
 
 /** stripe_now - seconds since 1970 */
 uint64_t stripe_now(void);

@@ -21,9 +21,9 @@
 #include "conf.h"
 #include "stripe_key.h"
 
-struct stripe_member *stripe_set_find(const struct stripe_set *s, uint64_t volume)
+struct stripe_member *stripe_set_find(struct stripe_set *s, uint64_t volume)
 {
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->served.n; i++) {
 		if (s->v[i].vol->dir.volume == volume)
 			return &s->v[i];
 	}
@@ -35,16 +35,20 @@ static struct backing *backing_of(struct served *s, size_t i)
 	return &container_of(s, struct stripe_set, served)->v[i].backing;
 }
 
+static unsigned judge(struct served *s, size_t i, const struct rpcrdma_peer *peer)
+{
+	return peers_admit(&stripe_set_from(s)->v[i].conf.peers, peer);
+}
+
 static void close_set(struct served *served)
 {
 	struct stripe_set *s = container_of(served, struct stripe_set, served);
 
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->served.n; i++) {
 		stripe_vol_put(s->v[i].vol);
 		stripes_conf_fini(&s->v[i].conf);
 		explicit_bzero(&s->v[i].keys, sizeof(s->v[i].keys));
 	}
-	free(s->v);
 }
 
 static int copy_conf(const struct stripes_conf *from, struct stripes_conf *to)
@@ -58,7 +62,7 @@ static int copy_conf(const struct stripes_conf *from, struct stripes_conf *to)
 
 static struct stripe_vol *find_open(const struct stripe_set *s, const char *path)
 {
-	for (size_t i = 0; s && i < s->n; i++) {
+	for (size_t i = 0; s && i < s->served.n; i++) {
 		if (!strcmp(s->v[i].conf.path, path))
 			return s->v[i].vol;
 	}
@@ -91,7 +95,7 @@ static int open_member(const struct stripes_conf *c, const struct stripe_set *s,
 	err = stripe_key_load(c->key, &volume, &m->keys, why, why_bytes);
 	if (err)
 		return err;
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->served.n; i++) {
 		if (&s->v[i] != m && s->v[i].vol->dir.volume == volume)
 			return opt_fail(-EINVAL, why, why_bytes, "stripes %s are of the same volume, %016" PRIx64,
 					s->v[i].conf.name, volume);
@@ -125,7 +129,7 @@ static int open_members(const struct conf *conf, const struct stripe_set *old, u
 
 		m->idx = (unsigned)i;
 		err = open_member(&conf->stripes[i], s, old, nreactors, m, reason, sizeof(reason));
-		s->n = s->served.n = i + 1;
+		s->served.n = i + 1;
 		if (err)
 			explain(&conf->stripes[i], err, reason, why, why_bytes);
 	}
@@ -135,15 +139,14 @@ static int open_members(const struct conf *conf, const struct stripe_set *old, u
 int stripe_set_create(const struct conf *conf, const struct stripe_set *old, unsigned nreactors, struct served **ret,
 		      char *why, size_t why_bytes)
 {
-	struct stripe_set *s = calloc(1, sizeof(*s));
+	struct stripe_set *s = calloc(1, sizeof(*s) + conf->nstripes * sizeof(s->v[0]));
 	int err;
 
 	if (!s)
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	served_init(&s->served, 0, backing_of, close_set);
-	s->v = calloc(conf->nstripes ? conf->nstripes : 1, sizeof(*s->v));
-	err = s->v ? open_members(conf, old, nreactors, s, why, why_bytes)
-		   : opt_fail(-ENOMEM, why, why_bytes, "out of memory");
+	s->served.judge = judge;
+	err = open_members(conf, old, nreactors, s, why, why_bytes);
 	if (err)
 		served_put(&s->served);
 	else
@@ -153,11 +156,11 @@ int stripe_set_create(const struct conf *conf, const struct stripe_set *old, uns
 
 void stripe_set_announce(const struct stripe_set *old, const struct stripe_set *now)
 {
-	for (size_t i = 0; old && i < old->n; i++) {
+	for (size_t i = 0; old && i < old->served.n; i++) {
 		if (!find_open(now, old->v[i].conf.path))
 			log_info("stripes %s: not served any more", old->v[i].conf.name);
 	}
-	for (size_t i = 0; i < now->n; i++) {
+	for (size_t i = 0; i < now->served.n; i++) {
 		const struct stripe_member *m = &now->v[i];
 		const char *warning = store_spec_warning(&m->conf.data.store);
 		char how[DATA_CONF_PRINT_BYTES];

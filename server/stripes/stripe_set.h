@@ -29,8 +29,7 @@ struct stripe_member {
 /* Those of one configuration. Shared, read-only. */
 struct stripe_set {
 	struct served served;
-	struct stripe_member *v;
-	size_t n;
+	struct stripe_member v[]; /* served.n */
 };
 
 /** stripe_set_create - opens the directories of @conf; the caller holds the result: served_put()
@@ -58,6 +57,6 @@ static inline struct stripe_set *stripe_set_of(const struct served_use *u)
 }
 
 /** stripe_set_find - finds the stripes of a volume by its id; NULL: not served */
-struct stripe_member *stripe_set_find(const struct stripe_set *s, uint64_t volume);
+struct stripe_member *stripe_set_find(struct stripe_set *s, uint64_t volume);
 
 #endif
