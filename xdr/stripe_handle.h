@@ -62,6 +62,14 @@ struct stripe_order {
 #define STRIPE_COMMAND_TAG "leatcmd1"
 #define STRIPE_COMMAND_BODY 88u /* tag, command without signature, order */
 
+/** stripe_name_compare - Return: less than, equal to or greater than 0, by the order of LIST */
+static inline int stripe_name_compare(const stripe_name *a, const stripe_name *b)
+{
+	int c = memcmp(a->object, b->object, STRIPE_OBJECT_BYTES);
+
+	return c ? c : a->stripe < b->stripe ? -1 : a->stripe > b->stripe;
+}
+
 /* Is it signed with one of the keys? All of them are tried, and whole numbers compared. */
 static inline bool stripe_signed(const struct stripe_keys *keys, const uint8_t *body, size_t bytes, uint64_t signature)
 {

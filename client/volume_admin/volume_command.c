@@ -426,13 +426,6 @@ int leat_volume_object_set_aside(struct leat *m, const struct leat_volume_comman
 
 /* ---- all objects ----------------------------------------------------------------------------- */
 
-static int compare(const stripe_name *a, const stripe_name *b)
-{
-	int c = memcmp(a->object, b->object, STRIPE_OBJECT_BYTES);
-
-	return c ? c : a->stripe < b->stripe ? -1 : a->stripe > b->stripe;
-}
-
 /* A list has to get on, or it need not end. @after: NULL: it is the first page */
 static int check_page(struct leat *m, const STRIPELISTresok *ok, const stripe_name *after)
 {
@@ -441,7 +434,7 @@ static int check_page(struct leat *m, const STRIPELISTresok *ok, const stripe_na
 	for (unsigned i = 0; i < ok->entries.entries_len && possible; i++) {
 		const stripe_name *name = &ok->entries.entries_val[i].name;
 
-		possible = !after || compare(name, after) > 0;
+		possible = !after || stripe_name_compare(name, after) > 0;
 		after = name;
 	}
 	if (possible)

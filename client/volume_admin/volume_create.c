@@ -9,7 +9,6 @@
  * Threads:   Any.
  * Errors:    -errno with a text for the administrator.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/opt.h"
 #include "base/util.h"
 #include "layout.h"
@@ -321,16 +321,12 @@ static int fill(const struct maker *m)
 
 static bool is_empty(int fd)
 {
-	int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = again < 0 ? NULL : fdopendir(again);
+	DIR *d = dir_list(fd, ".");
 	const struct dirent *e;
 	unsigned n = 0;
 
-	if (!d) {
-		if (again >= 0)
-			close(again);
+	if (!d)
 		return false;
-	}
 	while ((e = readdir(d)) != NULL)
 		n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
 	closedir(d);

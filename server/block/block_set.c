@@ -305,7 +305,7 @@ int block_set_create(const struct conf *conf, struct block_set *old, const char 
 		err = s ? 0 : opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	}
 	if (!err) {
-		served_init(&s->served, 0, volume_of, close_set);
+		served_init(&s->served, 0, backing_of, close_set);
 		s->served.judge = judge;
 		s->served.open_use = open_files;
 		s->served.close_use = close_files;

@@ -36,6 +36,7 @@
 #include "base/siphash.h"
 #include "block_conf.h"
 #include "block_holders.h"
+#include "small_file.h"
 
 #define PAGE_BYTES 4096u
 #define MAGIC UINT64_C(0x6c656174626c6b31) /* "leatblk1" */
@@ -291,42 +292,17 @@ static int make_text(const struct block_state *s, struct block_volume *v, char *
 	return 0;
 }
 
-static int write_file(const struct block_state *s, const char *file, const char *text, size_t bytes)
-{
-	int fd = openat(s->dir_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), err = 0;
-
-	if (fd < 0)
-		return -errno;
-	for (size_t at = 0; at < bytes && !err;) {
-		ssize_t n = write(fd, text + at, bytes - at);
-
-		err = n < 0 ? -errno : 0;
-		at += n < 0 ? 0 : (size_t)n;
-	}
-	if (!err && fsync(fd))
-		err = -errno;
-	if (close(fd) && !err)
-		err = -errno;
-	return err;
-}
-
 int block_state_save(struct block_state *s, struct block_volume *v)
 {
-	char file[BLOCK_NAME_MAX + 24], new[BLOCK_NAME_MAX + 24], *text;
+	char file[BLOCK_NAME_MAX + 24], *text;
 	size_t bytes;
 	int err = make_text(s, v, &text, &bytes);
 
 	if (err)
 		return err;
-
 	(void)snprintf(file, sizeof(file), "block-%s.holders", s->name);
-	(void)snprintf(new, sizeof(new), "block-%s.holders.new", s->name);
-	err = write_file(s, new, text, bytes);
+	err = small_file_replace(s->dir_fd, file, text, bytes);
 	free(text);
-	if (!err && renameat(s->dir_fd, new, s->dir_fd, file))
-		err = -errno;
-	if (!err && fsync(s->dir_fd))
-		err = -errno;
 	return err;
 }
 
@@ -435,40 +411,17 @@ static int parse_holders(const struct block_state *s, char *text, size_t bytes, 
 	return err;
 }
 
-static int read_text(int fd, char **ret, size_t *ret_bytes)
-{
-	char *text = malloc(TEXT_MAX + 1);
-	size_t n = 0;
-	ssize_t got = 1;
-
-	while (text && got > 0 && n < TEXT_MAX) {
-		got = read(fd, text + n, TEXT_MAX - n);
-		n += got > 0 ? (size_t)got : 0;
-	}
-	if (!text || got < 0 || n == TEXT_MAX || memchr(text, '\0', n)) {
-		free(text);
-		return !text ? -ENOMEM : got < 0 ? -EIO : -EINVAL;
-	}
-	text[n] = '\0';
-	*ret = text;
-	*ret_bytes = n;
-	return 0;
-}
-
 int block_state_load(struct block_state *s, struct block_volume *v)
 {
-	char file[BLOCK_NAME_MAX + 24], *text = NULL;
-	size_t bytes = 0;
-	int fd, err;
+	char file[BLOCK_NAME_MAX + 24], *text = malloc(TEXT_MAX);
+	int err;
 
+	if (!text)
+		return -ENOMEM;
 	(void)snprintf(file, sizeof(file), "block-%s.holders", s->name);
-	fd = openat(s->dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	err = read_text(fd, &text, &bytes);
+	err = small_file_read(s->dir_fd, file, text, TEXT_MAX);
 	if (!err)
-		err = parse_holders(s, text, bytes, v);
+		err = parse_holders(s, text, strlen(text), v);
 	free(text);
-	close(fd);
 	return err == -ENOENT ? 0 : err;
 }

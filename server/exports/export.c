@@ -12,7 +12,6 @@
  */
 #include "export.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,6 +24,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/kernel_handle.h"
 
 void export_conf_fini(struct export_conf *c)
@@ -217,16 +217,12 @@ static uint32_t identity(const struct export *e, const struct stat *st)
 /* Return: 1: there is nothing in it; 0; -errno */
 static int is_empty(int dir_fd)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 1;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = dir_list(dir_fd, ".");
 	const struct dirent *d;
+	int rc = 1;
 
-	if (!dir) {
-		rc = -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
+	if (!dir)
+		return -errno;
 	while (rc && (d = readdir(dir)) != NULL)
 		rc = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") || !strcmp(d->d_name, "lost+found") ||
 		     !strcmp(d->d_name, "pending");

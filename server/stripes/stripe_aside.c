@@ -18,6 +18,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "stripe_vol.h"
 
 #define ASIDE "lost+found"
@@ -31,13 +32,10 @@ static const char *base_of(const char *path)
 
 static int open_aside(const struct stripe_vol *v)
 {
-	int fd;
+	int fd = dir_make(v->dir.fd, ASIDE);
 
-	if (mkdirat(v->dir.fd, ASIDE, 0700) && errno != EEXIST)
-		return -errno;
-	fd = openat(v->dir.fd, ASIDE, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (!fsync(v->dir.fd)) /* a name that was there may not be durable yet */
 		return fd;
 	close(fd);

@@ -7,14 +7,12 @@
  *            a directory with a marker has objects/. What is below comes with the objects (stripe_disk.c). The kind of
  *            record is chosen once, when the marker is written. Otherwise records that a leatd of root wrote would be
  *            invisible to one of another user.
- *            Files that are replaced are written to a temporary file, synced, renamed, and the directory is synced.
  * Memory:    struct stripe_dir has descriptors only.
- * Threads:   Any; stripe_dir_set_term() one at a time.
+ * Threads:   Any.
  * Errors:    A text for the user.
  */
 #include "stripe_dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,7 +24,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/opt.h"
+#include "base/text.h"
+#include "small_file.h"
 
 #define MARKER "leat-stripes"
 #define MARKER_HEAD "leat-stripes 1\n"
@@ -34,66 +35,14 @@
 #define RECORD_ROOT "trusted.leat"
 #define RECORD_USER "user.leat"
 
-/* ---- small files ---------------------------------------------------------------------------- */
-
-/* Return: 0, -ENOENT, -errno; -EINVAL: too long */
-static int read_text(int dir, const char *name, char ret[TEXT_MAX])
-{
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), err = 0;
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, ret, TEXT_MAX);
-	if (n < 0)
-		err = -errno;
-	else if (n == TEXT_MAX)
-		err = -EINVAL;
-	else
-		ret[n] = '\0';
-	close(fd);
-	return err;
-}
-
-static int write_synced(int fd, const char *text)
-{
-	ssize_t n = write(fd, text, strlen(text));
-
-	if (n != (ssize_t)strlen(text))
-		return n < 0 ? -errno : -EIO;
-	return fsync(fd) ? -errno : 0;
-}
-
-static int replace_text(int dir, const char *name, const char *text)
-{
-	char tmp[64];
-	int fd, err;
-
-	(void)snprintf(tmp, sizeof(tmp), "%s.new", name);
-	fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -errno;
-	err = write_synced(fd, text);
-	close(fd);
-	if (!err && renameat(dir, tmp, dir, name))
-		err = -errno;
-	return err ? err : fsync(dir) ? -errno : 0;
-}
-
 /* ---- names ---------------------------------------------------------------------------------- */
 
 void stripe_dir_path(const stripe_name *name, char ret[STRIPE_PATH_BYTES])
 {
-	int n = snprintf(ret, STRIPE_PATH_BYTES, "%02x/", (unsigned char)name->object[0]);
+	char object[2 * STRIPE_OBJECT_BYTES + 1];
 
-	for (unsigned i = 0; i < STRIPE_OBJECT_BYTES; i++)
-		n += snprintf(ret + n, STRIPE_PATH_BYTES - (size_t)n, "%02x", (unsigned char)name->object[i]);
-	(void)snprintf(ret + n, STRIPE_PATH_BYTES - (size_t)n, ".%" PRIu32, name->stripe);
-}
-
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	text_put_hex(name->object, STRIPE_OBJECT_BYTES, object);
+	(void)snprintf(ret, STRIPE_PATH_BYTES, "%.2s/%s.%" PRIu32, object, object, name->stripe);
 }
 
 int stripe_dir_name(unsigned fan, const char *file, stripe_name *ret)
@@ -102,13 +51,8 @@ int stripe_dir_name(unsigned fan, const char *file, stripe_name *ret)
 	stripe_name name;
 	unsigned long n;
 
-	for (unsigned i = 0; i < STRIPE_OBJECT_BYTES; i++) {
-		int high = hex_digit(file[2 * i]), low = high < 0 ? -1 : hex_digit(file[2 * i + 1]);
-
-		if (low < 0)
-			return -EINVAL;
-		name.object[i] = (char)(high << 4 | low);
-	}
+	if (!text_take_hex(file, STRIPE_OBJECT_BYTES, name.object))
+		return -EINVAL;
 	file += STRIPE_OBJECT_BYTES * 2;
 	errno = 0;
 	n = *file == '.' && file[1] >= '0' && file[1] <= '9' ? strtoul(file + 1, NULL, 10) : ULONG_MAX;
@@ -120,36 +64,6 @@ int stripe_dir_name(unsigned fan, const char *file, stripe_name *ret)
 		return -EINVAL;
 	*ret = name;
 	return 0;
-}
-
-/* ---- the term ------------------------------------------------------------------------------- */
-
-int stripe_dir_term(const struct stripe_dir *d, uint64_t *ret)
-{
-	char text[TEXT_MAX], *end;
-	int err = read_text(d->fd, "term", text);
-	uint64_t n;
-
-	if (err == -ENOENT) {
-		*ret = 0;
-		return 0;
-	}
-	if (err)
-		return err;
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (errno || *text < '0' || *text > '9' || strcmp(end, "\n"))
-		return -EBADMSG;
-	*ret = n;
-	return 0;
-}
-
-int stripe_dir_set_term(const struct stripe_dir *d, uint64_t term)
-{
-	char text[TEXT_MAX];
-
-	(void)snprintf(text, sizeof(text), "%" PRIu64 "\n", term);
-	return replace_text(d->fd, "term", text);
 }
 
 /* ---- the marker ----------------------------------------------------------------------------- */
@@ -182,16 +96,12 @@ static void print_marker(const struct stripe_dir *d, char ret[TEXT_MAX])
 static int check_empty(const struct stripe_dir *d, char *why, size_t why_bytes)
 {
 	static const char *const allowed[] = { ".", "..", "lost+found", "objects", MARKER ".new" };
-	int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = dir_list(d->fd, ".");
 	const struct dirent *e;
+	int err = 0;
 
-	if (!dir) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return opt_fail(err, why, why_bytes, "%s", strerror(-err));
-	}
+	if (!dir)
+		return opt_fail(-errno, why, why_bytes, "%s", strerror(errno));
 	while (!err && (e = readdir(dir)) != NULL) {
 		bool ok = false;
 
@@ -207,11 +117,9 @@ static int check_empty(const struct stripe_dir *d, char *why, size_t why_bytes)
 /* Makes objects/, durably. Return: 0 or -errno */
 static int make_objects(struct stripe_dir *d)
 {
-	if (mkdirat(d->fd, "objects", 0700) && errno != EEXIST)
-		return -errno;
-	d->objects = openat(d->fd, "objects", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	d->objects = dir_make(d->fd, "objects");
 	if (d->objects < 0)
-		return -errno;
+		return d->objects;
 	return fsync(d->fd) ? -errno : 0;
 }
 
@@ -234,7 +142,7 @@ static int make_dir(struct stripe_dir *d, char *why, size_t why_bytes)
 	if (err)
 		return no_record(err, why, why_bytes);
 	print_marker(d, text);
-	err = replace_text(d->fd, MARKER, text);
+	err = small_file_replace(d->fd, MARKER, text, strlen(text));
 	return err ? opt_fail(err, why, why_bytes, "%s", strerror(-err)) : 0;
 }
 
@@ -290,7 +198,7 @@ static int open_dir(const char *path, struct stripe_dir *d, char *why, size_t wh
 	if (flock(d->fd, LOCK_EX | LOCK_NB))
 		return opt_fail(-EBUSY, why, why_bytes, "%s",
 				errno == EWOULDBLOCK ? "another leatd uses it" : strerror(errno));
-	err = read_text(d->fd, MARKER, marker);
+	err = small_file_read(d->fd, MARKER, marker, sizeof(marker));
 	if (err == -ENOENT)
 		return make_dir(d, why, why_bytes);
 	if (err)

@@ -4,7 +4,7 @@
  * stripe_dir.h - a directory of stripes: its marker, its lock, and what it keeps of its volume
  *
  *	leat-stripes			the marker: lines of text that name volume, server and kind of record
- *	term				the newest term of a manager that was obeyed, decimal; without it 0
+ *	term				the newest term of a manager that was obeyed: term_load()
  *	objects/XX/OBJECT.STRIPE	an object: 32 hexadecimal digits, XX are the first two, and the number of its stripe;
  *					XX is made with its first object
  *	lost+found/OBJECT.STRIPE	an object that was set aside (stripe_aside.c)
@@ -44,10 +44,6 @@ int must_check stripe_dir_open(const char *path, uint64_t volume, uint32_t serve
 
 /** stripe_dir_close - unlocks it; a zeroed @d is fine */
 void stripe_dir_close(struct stripe_dir *d);
-
-/** stripe_dir_term - reads the newest term that was obeyed; stripe_dir_set_term - makes one durable. Return: 0, -errno */
-int must_check stripe_dir_term(const struct stripe_dir *d, uint64_t *ret);
-int must_check stripe_dir_set_term(const struct stripe_dir *d, uint64_t term);
 
 /** stripe_dir_path - the path of an object below objects/ */
 void stripe_dir_path(const stripe_name *name, char ret[STRIPE_PATH_BYTES]);

@@ -15,7 +15,6 @@
  * Threads:   A worker's; no lock is held over a system call.
  * Errors:    -errno. A failed sync also changes the verifier: it may have lost data.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,6 +24,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "fsync_batch.h"
 #include "stripe_handle.h"
 #include "stripe_vol.h"
@@ -45,25 +45,17 @@ static void print_fan(unsigned fan, char ret[4])
 	(void)snprintf(ret, 4, "%02x", fan);
 }
 
-/* Return: a descriptor; -ENOENT: it never had an object; -errno */
-static int open_fan(const struct stripe_vol *v, unsigned fan)
-{
-	char name[4];
-	int fd;
-
-	print_fan(fan, name);
-	fd = openat(v->dir.objects, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	return fd < 0 ? -errno : fd;
-}
-
 /* Makes the names in the directory of an object durable. Return: 0 or -errno */
 static int sync_fan(struct stripe_vol *v, const stripe_name *name)
 {
 	unsigned fan = (unsigned char)name->object[0];
-	int fd = open_fan(v, fan), err = 0;
+	char text[4];
+	int fd, err = 0;
 
+	print_fan(fan, text);
+	fd = openat(v->dir.objects, text, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
-		return fd;
+		return -errno;
 	if (fsync(fd))
 		err = -errno;
 	close(fd);
@@ -371,11 +363,13 @@ void stripe_disk_trim(struct stripe_vol *v)
 
 /* ---- all objects ---------------------------------------------------------------------------- */
 
-static int compare(const stripe_name *a, const stripe_name *b)
+/* Return: NULL with errno; ENOENT: it never had an object */
+static DIR *list_fan(const struct stripe_vol *v, unsigned fan)
 {
-	int c = memcmp(a->object, b->object, STRIPE_OBJECT_BYTES);
+	char name[4];
 
-	return c ? c : a->stripe < b->stripe ? -1 : a->stripe > b->stripe;
+	print_fan(fan, name);
+	return dir_list(v->dir.objects, name);
 }
 
 /* Keeps the @max smallest names, in their order. */
@@ -383,7 +377,7 @@ static void keep_name(stripe_name *v, unsigned *n, unsigned max, const stripe_na
 {
 	unsigned at = *n;
 
-	while (at && compare(name, &v[at - 1]) < 0)
+	while (at && stripe_name_compare(name, &v[at - 1]) < 0)
 		at--;
 	if (at == max)
 		return;
@@ -397,21 +391,16 @@ static void keep_name(stripe_name *v, unsigned *n, unsigned max, const stripe_na
 static int find_names(const struct stripe_vol *v, unsigned fan, const stripe_name *after, stripe_name *ret, unsigned *n,
 		      unsigned max)
 {
-	int fd = open_fan(v, fan);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = list_fan(v, fan);
 	const struct dirent *e;
 	stripe_name name;
 	unsigned found = 0;
 	int err = 0;
 
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
 	for (errno = 0; (e = readdir(dir)) != NULL; errno = 0) {
-		if (!stripe_dir_name(fan, e->d_name, &name) && (!after || compare(&name, after) > 0))
+		if (!stripe_dir_name(fan, e->d_name, &name) && (!after || stripe_name_compare(&name, after) > 0))
 			keep_name(ret + *n, &found, max - *n, &name);
 	}
 	if (errno)
@@ -499,17 +488,13 @@ int stripe_disk_list(struct stripe_vol *v, const stripe_name *after, uint64_t no
 
 void stripe_disk_sweep(struct stripe_vol *v, unsigned fan, uint64_t now)
 {
-	int fd = open_fan(v, fan);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = list_fan(v, fan);
 	const struct dirent *e;
 	stripe_name name;
 	stripe_stat stat;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return;
-	}
 	while ((e = readdir(dir)) != NULL) {
 		if (!stripe_dir_name(fan, e->d_name, &name))
 			(void)describe(v, &name, now, &stat);

@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
+#include "small_file.h"
 #include "stripe_service.h"
 
 uint64_t stripe_now(void)
@@ -210,7 +211,7 @@ static int work_step(struct stripe_call *call, unsigned step)
 {
 	switch ((enum stripe_work)step) {
 	case STRIPE_WORK_TERM:
-		return stripe_dir_set_term(&call->vol->dir, term_of(call));
+		return term_save(call->vol->dir.fd, term_of(call));
 	case STRIPE_WORK_LOAD:
 		return work_load(call);
 	case STRIPE_WORK_RECORD:

@@ -18,6 +18,7 @@
 
 #include "base/opt.h"
 #include "fsync_batch.h"
+#include "small_file.h"
 
 struct stripe_times stripe_times = { .close_ns = 2 * NS_PER_S, .drain_ns = 30 * NS_PER_S,
 				      .sweep_ns = 20 * NS_PER_S };
@@ -66,7 +67,7 @@ static int open_all(struct stripe_vol *v, uint64_t volume, uint32_t server, char
 	err = stripe_dir_open(v->path, volume, server, &v->dir, why, why_bytes);
 	if (err)
 		return err;
-	err = stripe_dir_term(&v->dir, &v->manager.era);
+	err = term_load(v->dir.fd, &v->manager.era);
 	return err ? opt_fail(err, why, why_bytes, "%s/term: %s", v->path, strerror(-err)) : 0;
 }
 

@@ -14,15 +14,14 @@
  */
 #include "volume_leases.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/siphash.h"
@@ -257,16 +256,12 @@ static int load_marker(struct volume_leases *t, const char *name)
 
 static int load_markers(struct volume_leases *t)
 {
-	int fd = openat(t->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = dir_list(t->dir, ".");
 	const struct dirent *e;
+	int err = 0;
 
-	if (!dir) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
+	if (!dir)
+		return -errno;
 	while (!err && (e = readdir(dir)) != NULL)
 		err = load_marker(t, e->d_name);
 	closedir(dir);

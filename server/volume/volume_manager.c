@@ -23,6 +23,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/opt.h"
 #include "export.h"
 #include "file_layout.h"
@@ -67,17 +68,6 @@ static int choose_attribute(struct volume_dir *d, int files_fd, char *why, size_
 	return err ? opt_fail(err, why, why_bytes, "its file system keeps no extended attributes: %s", strerror(-err)) : 0;
 }
 
-/* Return: a descriptor, or -errno */
-static int make_dir(int dir, const char *name)
-{
-	int fd;
-
-	if (mkdirat(dir, name, 0700) && errno != EEXIST)
-		return -errno;
-	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	return fd < 0 ? -errno : fd;
-}
-
 static int fill_dir(struct volume_dir *d, int root_fd, char *why, size_t why_bytes)
 {
 	struct stat st;
@@ -89,10 +79,10 @@ static int fill_dir(struct volume_dir *d, int root_fd, char *why, size_t why_byt
 	d->ino = st.st_ino;
 	if (flock(d->fd, LOCK_EX | LOCK_NB))
 		return opt_fail(-EBUSY, why, why_bytes, "%s", errno == EWOULDBLOCK ? "another leatd manages it" : strerror(errno));
-	d->pending_fd = make_dir(d->fd, "pending");
+	d->pending_fd = dir_make(d->fd, "pending");
 	if (d->pending_fd < 0)
 		return opt_fail(d->pending_fd, why, why_bytes, "pending: %s", strerror(-d->pending_fd));
-	d->writers_fd = make_dir(d->fd, "writers");
+	d->writers_fd = dir_make(d->fd, "writers");
 	if (d->writers_fd < 0)
 		return opt_fail(d->writers_fd, why, why_bytes, "writers: %s", strerror(-d->writers_fd));
 	return choose_attribute(d, root_fd, why, why_bytes);

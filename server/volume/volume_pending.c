@@ -13,7 +13,6 @@
  */
 #include "volume_pending.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/dir.h"
 #include "base/list.h"
 #include "fh.h"
 #include "vfs_int.h"
@@ -375,16 +375,12 @@ static void serve_waiters(struct volume_pending *p, struct volume_manager *m)
 /* Return: true: everything is complete */
 static bool look_through(struct volume_pending *p, struct volume_manager *m)
 {
-	int fd = openat(p->dir->pending_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = dir_list(p->dir->pending_fd, ".");
 	const struct dirent *e;
 	bool all = true;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return false;
-	}
 	while (!must_end(p) && (e = readdir(dir)) != NULL) {
 		if (strlen(e->d_name) != VOLUME_OBJECT_TEXT - 1)
 			continue;

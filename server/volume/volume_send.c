@@ -14,25 +14,22 @@
 #include "volume_send.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "leat.h"
 #include "leat_volume.h"
+#include "small_file.h"
 #include "volume_manager.h"
 #include "volume_pending.h"
 #include "volume_reach.h"
 #include "volume_todo.h"
-
-#define TERM_BYTES 32u
 
 struct peer {
 	uint32_t id;
@@ -131,47 +128,10 @@ static int get_peer(struct volume_send *s, const struct volume_manager *m, uint3
 
 /* ---- the term ------------------------------------------------------------------------------- */
 
-static int read_term(int dir, uint64_t *ret)
-{
-	int fd = openat(dir, "term", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	char text[TERM_BYTES], *end;
-	ssize_t n;
-
-	*ret = 0;
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n < 0)
-		return -errno;
-	text[n] = '\0';
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return errno || *text < '0' || *text > '9' || strcmp(end, "\n") ? -EBADMSG : 0;
-}
-
-static int write_term(int dir, uint64_t term)
-{
-	int fd = openat(dir, "term.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), n, err = 0;
-	char text[TERM_BYTES];
-
-	if (fd < 0)
-		return -errno;
-	n = snprintf(text, sizeof(text), "%" PRIu64 "\n", term);
-	if (write(fd, text, (size_t)n) != n)
-		err = -EIO;
-	else if (fsync(fd))
-		err = -errno;
-	close(fd);
-	if (!err && (renameat(dir, "term.new", dir, "term") || fsync(dir)))
-		err = -errno;
-	return err;
-}
-
 static int take_term(struct volume_send *s, const struct volume_manager *m)
 {
 	uint64_t newest, obeyed = 0;
-	int err = read_term(s->dir->fd, &newest);
+	int err = term_load(s->dir->fd, &newest);
 
 	if (!err)
 		err = volume_reach_term(s->dir->reach, &obeyed);
@@ -181,7 +141,7 @@ static int take_term(struct volume_send *s, const struct volume_manager *m)
 	if (!err && newest == UINT64_MAX)
 		err = -EOVERFLOW;
 	if (!err)
-		err = write_term(s->dir->fd, newest + 1);
+		err = term_save(s->dir->fd, newest + 1);
 	if (err) {
 		log_err("volume %s: the term of this manager: %s", m->name + 1, strerror(-err));
 		return err;

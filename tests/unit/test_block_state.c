@@ -230,6 +230,9 @@ static void damaged_holders(void **arg)
 	write_file("block-vol.holders", bytes, n);
 	assert_int_equal(load_count(&holders), 0);
 	assert_int_equal(holders, 2);
+	bytes[n] = '\0'; /* behind the end */
+	write_file("block-vol.holders", bytes, n + 1);
+	assert_int_equal(load_count(&holders), -EINVAL);
 	memmove(bytes + n, bytes, n); /* twice */
 	write_file("block-vol.holders", bytes, 2 * n);
 	assert_int_equal(load_count(&holders), -EINVAL);

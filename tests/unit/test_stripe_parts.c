@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "server/fs/small_file.h"
 #include "server/stripes/stripe_dir.h"
 #include "tests/lib/tmp_dir.h"
 #include "xdr/stripe_handle.h"
@@ -281,13 +282,13 @@ static void directory(void **state)
 	assert_int_equal(open_dir(VOLUME, 7, &d), 0);
 	assert_int_equal(open_dir(VOLUME, 7, &again), -EBUSY);
 	assert_non_null(strstr(why, "another leatd"));
-	assert_int_equal(stripe_dir_term(&d, &term), 0);
+	assert_int_equal(term_load(d.fd, &term), 0);
 	assert_int_equal(term, 0);
-	assert_int_equal(stripe_dir_set_term(&d, UINT64_MAX), 0);
-	assert_int_equal(stripe_dir_term(&d, &term), 0);
+	assert_int_equal(term_save(d.fd, UINT64_MAX), 0);
+	assert_int_equal(term_load(d.fd, &term), 0);
 	assert_int_equal(term, UINT64_MAX);
 	tmp_dir_write(&dir, "s/term", "12x\n");
-	assert_int_equal(stripe_dir_term(&d, &term), -EBADMSG);
+	assert_int_equal(term_load(d.fd, &term), -EBADMSG);
 	stripe_dir_close(&d);
 	assert_int_equal(open_dir(VOLUME, 8, &d), -EINVAL);
 	assert_non_null(strstr(why, "server 7"));

@@ -11,7 +11,6 @@
  */
 #include "volume_check.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "volume_layout.h"
 #include "volume_manager.h"
 #include "volume_pending.h"
@@ -47,18 +47,14 @@ static void keep_name(struct names *names, const char *name)
 /* @after: NULL: all. */
 static int find_names(const struct volume_dir *d, const char *after, struct names *ret)
 {
-	int fd = openat(d->pending_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = dir_list(d->pending_fd, ".");
 	char object[STRIPE_OBJECT_BYTES];
 	const struct dirent *e;
+	int err = 0;
 
 	ret->n = 0;
-	if (!dir) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
+	if (!dir)
+		return -errno;
 	for (errno = 0; (e = readdir(dir)) != NULL; errno = 0) {
 		if (!volume_object_parse(e->d_name, object) && (!after || strcmp(e->d_name, after) > 0))
 			keep_name(ret, e->d_name);
