@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/opt.h"
 #include "base/text.h"
 #include "leat_volume.h"
@@ -146,11 +146,7 @@ void leat_volume_key_free(struct leat_volume_key *k)
 /* Return: milliseconds since 1970 */
 static uint64_t now_ms(void)
 {
-	struct timespec t;
-
-	if (clock_gettime(CLOCK_REALTIME, &t))
-		return 0;
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return clock_real_ns() / NS_PER_MS;
 }
 
 static void ask(struct lt_op *op, int err)

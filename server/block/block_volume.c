@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -171,15 +170,6 @@ static int open_all(struct block_volume *v, const struct block_conf *c, const ch
 	return open_state(v, state_dir, why, why_bytes);
 }
 
-/* Handles that were given before the files of the state directory were removed do not become valid again. */
-static uint64_t first_number(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 int block_volume_open(const struct block_conf *c, const char *state_dir, struct block_volume **ret, char *why,
 		      size_t why_bytes)
 {
@@ -190,7 +180,8 @@ int block_volume_open(const struct block_conf *c, const char *state_dir, struct 
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	atomic_init(&v->refs, 1);
 	v->lock_fd = -1;
-	v->generations = v->numbers = first_number();
+	/* handles that were given before the files of the state directory were removed do not become valid again */
+	v->generations = v->numbers = clock_real_ns();
 	v->losses = v->turns = (struct log_limit)LOG_LIMIT_INIT;
 	pthread_mutex_init(&v->lock, NULL);
 	list_init(&v->holders);

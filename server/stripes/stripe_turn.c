@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "small_file.h"
 #include "stripe_service.h"
 
@@ -179,16 +180,15 @@ static int work_cut(struct stripe_call *call)
 static int work_info(struct stripe_call *call)
 {
 	STRIPEINFOresok *ok = &call->res.info.STRIPEINFOres_u.resok;
-	struct timespec now;
 	struct statvfs fs;
 
-	if (fstatvfs(call->vol->dir.objects, &fs) || clock_gettime(CLOCK_REALTIME, &now))
+	if (fstatvfs(call->vol->dir.objects, &fs))
 		return -errno;
 	ok->server = call->vol->dir.server;
 	ok->bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
 	ok->bytes_free = (uint64_t)fs.f_bavail * fs.f_frsize;
 	ok->bytes_used = (uint64_t)(fs.f_blocks - MIN(fs.f_bfree, fs.f_blocks)) * fs.f_frsize;
-	ok->now = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	ok->now = clock_real_ns() / NS_PER_MS;
 	return 0;
 }
 

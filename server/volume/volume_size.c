@@ -29,14 +29,6 @@ static uint64_t ns_of(const struct statx_timestamp *t)
 	return t->tv_sec < 0 ? 0 : (uint64_t)t->tv_sec * NS_PER_S + t->tv_nsec;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t = { 0 };
-
-	(void)clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 static int put_mtime(const struct volume_file *f, uint64_t ns)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
@@ -49,7 +41,7 @@ static int put_mtime(const struct volume_file *f, uint64_t ns)
 /* Under the lock. */
 static int raise_size(const struct volume_file *f, const struct volume_lengths *got)
 {
-	uint64_t mtime, written = MIN(got->mtime_ns, now_ns());
+	uint64_t mtime, written = MIN(got->mtime_ns, clock_real_ns());
 	struct statx stx;
 	bool grows, is_later;
 	int err = vfs_stat(f->fd, &stx);
