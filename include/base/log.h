@@ -11,6 +11,7 @@
 #ifndef LEAT_BASE_LOG_H
 #define LEAT_BASE_LOG_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -89,6 +90,17 @@ static inline bool log_limit_ok(struct log_limit *l)
 	}
 	l->left--;
 	return true;
+}
+
+/** log_limit_ok_under - the same for any thread: @lock is over @l */
+static inline bool log_limit_ok_under(pthread_mutex_t *lock, struct log_limit *l)
+{
+	bool ok;
+
+	pthread_mutex_lock(lock);
+	ok = log_limit_ok(l);
+	pthread_mutex_unlock(lock);
+	return ok;
 }
 
 #endif

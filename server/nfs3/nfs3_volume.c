@@ -39,15 +39,11 @@ _Static_assert(offsetof(volume_fh, volume_fh_len) == offsetof(nfs_fh3, data.data
 int nfs3_volume_refuse(const struct req *r)
 {
 	struct volume_manager *m = nfs_manager(r);
-	bool tell;
 
 	if (!m)
 		return 0;
 	nfs_count(r->reactor, volume_refused);
-	pthread_mutex_lock(&m->dir->log_lock);
-	tell = log_limit_ok(&m->dir->refusals);
-	pthread_mutex_unlock(&m->dir->log_lock);
-	if (tell)
+	if (log_limit_ok_under(&m->dir->log_lock, &m->dir->refusals))
 		log_warn("volume %s: %s refused: not yet possible for striped files", m->name + 1, r->proc->name);
 	return -EOPNOTSUPP;
 }

@@ -134,13 +134,9 @@ static int write_record(struct stripe_vol *v, struct stripe_object *o, const str
 static void log_damaged(struct stripe_vol *v, const stripe_name *name)
 {
 	char path[STRIPE_PATH_BYTES];
-	bool tell;
 
-	pthread_mutex_lock(&v->lock);
-	tell = log_limit_ok(&v->damages);
-	pthread_mutex_unlock(&v->lock);
 	stripe_dir_path(name, path);
-	if (tell)
+	if (log_limit_ok_under(&v->lock, &v->damages))
 		log_err("stripes %s: objects/%s: its record is damaged; it is not served", v->name, path);
 }
 

@@ -28,13 +28,9 @@ struct stripe_times stripe_times = { .close_ns = 2 * NS_PER_S, .drain_ns = 30 * 
 void stripe_vol_lost(struct stripe_vol *v)
 {
 	struct siphash_key random;
-	bool tell;
 
 	atomic_fetch_add(&v->verf, siphash_key_random(&random) ? 1 : random.k0 | 1);
-	pthread_mutex_lock(&v->lock);
-	tell = log_limit_ok(&v->losses);
-	pthread_mutex_unlock(&v->lock);
-	if (tell)
+	if (log_limit_ok_under(&v->lock, &v->losses))
 		log_err("stripes %s: a sync failed: data written before it may be lost; the clients that wrote it see that", v->name);
 }
 

@@ -23,12 +23,8 @@
 static void log_damage(const struct volume_file *f, int err)
 {
 	struct volume_dir *d = f->m->dir;
-	bool tell;
 
-	pthread_mutex_lock(&d->log_lock);
-	tell = log_limit_ok(&d->damages);
-	pthread_mutex_unlock(&d->log_lock);
-	if (tell)
+	if (log_limit_ok_under(&d->log_lock, &d->damages))
 		log_err("volume %s: the layout of inode %llu is %s", f->m->name + 1, (unsigned long long)f->ino,
 			err == -EKEYREJECTED ? "not signed for this file: it was copied, or signed with another key" : "damaged");
 }

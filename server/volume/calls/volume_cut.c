@@ -23,12 +23,8 @@
 static void log_too_many(const struct volume_file *f)
 {
 	struct volume_dir *d = f->m->dir;
-	bool tell;
 
-	pthread_mutex_lock(&d->log_lock);
-	tell = log_limit_ok(&d->refusals);
-	pthread_mutex_unlock(&d->log_lock);
-	if (tell)
+	if (log_limit_ok_under(&d->log_lock, &d->refusals))
 		log_warn("volume %s: inode %llu was cut too often while a stripe server is away", f->m->name + 1,
 			 (unsigned long long)f->ino);
 }
