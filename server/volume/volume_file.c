@@ -57,77 +57,65 @@ int volume_file_sync(const struct volume_file *f)
 
 /* ---- the attribute -------------------------------------------------------------------------- */
 
-typedef ssize_t (*attribute_fn)(const struct volume_file *f, void *bytes, size_t n);
-
-struct attribute_call {
-	attribute_fn fn;
-	const struct volume_file *f;
+/* What is done as the owner */
+struct access {
+	const char *attribute;
 	void *bytes;
 	size_t n;
+	int flags;
 };
 
-static ssize_t run_call(int fd, void *arg)
+static ssize_t get_bytes(int fd, void *arg)
 {
-	const struct attribute_call *c = arg;
-
-	(void)fd; /* that of the file */
-	return c->fn(c->f, c->bytes, c->n);
-}
-
-static ssize_t as_owner(const struct volume_file *f, attribute_fn fn, void *bytes, size_t n)
-{
-	struct attribute_call c = { fn, f, bytes, n };
-
-	return vfs_as_owner(f->fd, run_call, &c);
-}
-
-static ssize_t get_bytes(const struct volume_file *f, void *bytes, size_t n)
-{
+	const struct access *a = arg;
 	char buf[VFS_PROC_PATH];
-	ssize_t got = getxattr(vfs_proc_path(f->fd, buf), f->m->dir->attribute, bytes, n);
+	ssize_t got = getxattr(vfs_proc_path(fd, buf), a->attribute, a->bytes, a->n);
 
 	if (got < 0)
 		return errno == ERANGE ? -EBADMSG : -errno;
 	return got;
 }
 
-static ssize_t set_bytes(const struct volume_file *f, void *bytes, size_t n)
+static ssize_t set_bytes(int fd, void *arg)
 {
+	const struct access *a = arg;
 	char buf[VFS_PROC_PATH];
 
-	return setxattr(vfs_proc_path(f->fd, buf), f->m->dir->attribute, bytes, n, XATTR_CREATE) ? -errno : 0;
+	return setxattr(vfs_proc_path(fd, buf), a->attribute, a->bytes, a->n, a->flags) ? -errno : 0;
 }
 
-static ssize_t replace_bytes(const struct volume_file *f, void *bytes, size_t n)
+static ssize_t set_length(int fd, void *bytes)
 {
 	char buf[VFS_PROC_PATH];
 
-	return setxattr(vfs_proc_path(f->fd, buf), f->m->dir->attribute, bytes, n, XATTR_REPLACE) ? -errno : 0;
+	return truncate(vfs_proc_path(fd, buf), (off_t) * (const uint64_t *)bytes) ? -errno : 0;
 }
 
-static ssize_t set_length(const struct volume_file *f, void *bytes, size_t n)
+/* @flags: of setxattr() */
+static int set_attribute(const struct volume_file *f, void *bytes, size_t n, int flags)
 {
-	char buf[VFS_PROC_PATH];
+	struct access a = { f->m->dir->attribute, bytes, n, flags };
 
-	(void)n;
-	return truncate(vfs_proc_path(f->fd, buf), (off_t) * (const uint64_t *)bytes) ? -errno : 0;
+	return (int)vfs_as_owner(f->fd, set_bytes, &a);
 }
 
 int volume_file_resize(const struct volume_file *f, uint64_t bytes)
 {
-	return (int)as_owner(f, set_length, &bytes, 0);
+	return (int)vfs_as_owner(f->fd, set_length, &bytes);
 }
 
 ssize_t volume_attribute_get(const struct volume_file *f, void *bytes, size_t n)
 {
-	return as_owner(f, get_bytes, bytes, n);
+	struct access a = { f->m->dir->attribute, bytes, n, 0 };
+
+	return vfs_as_owner(f->fd, get_bytes, &a);
 }
 
 int volume_attribute_replace(const struct volume_file *f, void *bytes, size_t n)
 {
-	ssize_t err = as_owner(f, replace_bytes, bytes, n);
+	int err = set_attribute(f, bytes, n, XATTR_REPLACE);
 
-	return err ? (int)err : volume_file_sync(f);
+	return err ? err : volume_file_sync(f);
 }
 
 int volume_attribute_set(const struct volume_file *f, void *bytes, size_t n)
@@ -136,13 +124,13 @@ int volume_attribute_set(const struct volume_file *f, void *bytes, size_t n)
 
 	if (err != -ENODATA)
 		return err;
-	err = (int)as_owner(f, set_bytes, bytes, n);
+	err = set_attribute(f, bytes, n, XATTR_CREATE);
 	return err ? err : volume_file_sync(f);
 }
 
 int volume_attribute_add(const struct volume_file *f, void *bytes, size_t n)
 {
-	ssize_t err = as_owner(f, set_bytes, bytes, n);
+	int err = set_attribute(f, bytes, n, XATTR_CREATE);
 
-	return err == -EEXIST ? 0 : err ? (int)err : 1;
+	return err == -EEXIST ? 0 : err ? err : 1;
 }
