@@ -178,15 +178,48 @@ int lt_volume_sign(const struct leat_volume_key *key, uint32_t server, uint64_t 
 	return 0;
 }
 
-/* @c: has its arguments, without the signature; @o: the same as it is signed */
+/* Fills in the arguments of a call, without the signature. */
+static void set_args(struct command *c, const struct stripe_order *o)
+{
+	switch (o->proc) {
+	case STRIPEPROC_STAT:
+		c->args.stat.name = o->name;
+		break;
+	case STRIPEPROC_FENCE:
+		c->args.fence.name = o->name;
+		c->args.fence.epoch = o->value;
+		c->args.fence.cut = o->flag;
+		c->args.fence.bytes = o->bytes;
+		break;
+	case STRIPEPROC_REMOVE:
+		c->args.remove.name = o->name;
+		c->args.remove.until = o->value;
+		break;
+	case STRIPEPROC_SET_ASIDE:
+		c->args.aside.name = o->name;
+		c->args.aside.until = o->value;
+		c->args.aside.mtime = o->bytes;
+		break;
+	case STRIPEPROC_LIST:
+		c->args.list.after = o->name;
+		c->args.list.first = o->flag;
+		break;
+	default:
+		break;
+	}
+}
+
+/* @c: gets arguments and results, which are zeroes if there was no call */
 static int command(struct leat *m, const struct leat_volume_key *key, uint32_t server, uint64_t term, struct command *c,
 		   const struct stripe_order *o)
 {
-	int err = m && key ? lt_volume_sign(key, server, term, o, c->args.command) : -EINVAL;
+	int err;
 
+	memset(&c->res, 0, sizeof(c->res));
+	set_args(c, o);
+	err = m && key ? lt_volume_sign(key, server, term, o, c->args.command) : -EINVAL;
 	if (err)
 		return err;
-	memset(&c->res, 0, sizeof(c->res));
 	c->asked = (struct lt_op_asked){ .proc = o->proc, .p = &procs[o->proc], .args = &c->args, .res = &c->res };
 	return (int)LT_WAIT_FOR_AS(m, VERB, submit_ask(m, c, w.cb));
 }
@@ -335,25 +368,28 @@ static struct leat_volume_object object_of(const stripe_stat *st)
 					    .epoch = st->epoch, .mtime_ns = st->mtime, .exists = st->exists, .removed = st->removed };
 }
 
-/* Return: -errno, or 0 with @ret */
-static int command_object(struct leat *m, const struct leat_volume_command *of, struct command *c, const struct stripe_order *o,
+/* @o: all but its name. Return: 0 with @ret, unless that is NULL; -errno */
+static int command_object(struct leat *m, const struct leat_volume_command *of, struct stripe_order o,
 			  struct leat_volume_object *ret, uint64_t *newest)
 {
-	const stripe_stat *st = &c->res.stat.STRIPESTATres_u.stat;
 	struct leat_volume_object object;
-	uint64_t term = of->term;
-	int rc = ret ? lt_sized_check(ret) : 0;
+	struct leat_volume_command head;
+	struct command c;
+	int rc = take_command(of, &head, &o.name);
 
-	c->res.status = STRIPE_OK;
-	if (!rc && (o->proc == STRIPEPROC_STAT || o->proc == STRIPEPROC_SET_ASIDE))
-		rc = command_newest(m, of->key, of->server, &term, c, o);
-	else if (!rc)
-		rc = command(m, of->key, of->server, term, c, o);
-	if (rc == -EPERM && c->res.status == STRIPE_ERR_OLDTERM && newest)
-		*newest = c->res.stat.STRIPESTATres_u.term;
+	if (!rc && ret)
+		rc = lt_sized_check(ret);
+	if (rc)
+		return rc;
+	if (o.proc == STRIPEPROC_STAT || o.proc == STRIPEPROC_SET_ASIDE)
+		rc = command_newest(m, head.key, head.server, &head.term, &c, &o);
+	else
+		rc = command(m, head.key, head.server, head.term, &c, &o);
+	if (rc == -EPERM && c.res.status == STRIPE_ERR_OLDTERM && newest)
+		*newest = c.res.stat.STRIPESTATres_u.term;
 	if (rc || !ret)
 		return rc;
-	object = object_of(st);
+	object = object_of(&c.res.stat.STRIPESTATres_u.stat);
 	lt_sized_copy(ret, &object, sizeof(object));
 	return 0;
 }
@@ -361,63 +397,33 @@ static int command_object(struct leat *m, const struct leat_volume_command *of, 
 int leat_volume_object_stat(struct leat *m, const struct leat_volume_command *of, struct leat_volume_object *ret,
 			    uint64_t *newest)
 {
-	struct stripe_order o = { .proc = STRIPEPROC_STAT };
-	struct leat_volume_command head;
-	struct command c;
-	int rc = take_command(of, &head, &o.name);
+	const struct stripe_order o = { .proc = STRIPEPROC_STAT };
 
-	if (rc)
-		return rc;
-	c.args.stat.name = o.name;
-	return command_object(m, &head, &c, &o, ret, newest);
+	return command_object(m, of, o, ret, newest);
 }
 
 int leat_volume_object_fence(struct leat *m, const struct leat_volume_command *of, uint64_t epoch, const uint64_t *cut,
 			     struct leat_volume_object *ret, uint64_t *newest)
 {
-	struct stripe_order o = { .proc = STRIPEPROC_FENCE, .value = epoch, .flag = cut != NULL, .bytes = cut ? *cut : 0 };
-	struct leat_volume_command head;
-	struct command c;
-	int rc = take_command(of, &head, &o.name);
+	const struct stripe_order o = { .proc = STRIPEPROC_FENCE, .value = epoch, .flag = cut != NULL, .bytes = cut ? *cut : 0 };
 
-	if (rc)
-		return rc;
-	c.args.fence.name = o.name;
-	c.args.fence.epoch = o.value;
-	c.args.fence.cut = o.flag;
-	c.args.fence.bytes = o.bytes;
-	return command_object(m, &head, &c, &o, ret, newest);
+	return command_object(m, of, o, ret, newest);
 }
 
 int leat_volume_object_remove(struct leat *m, const struct leat_volume_command *of, uint64_t until,
 			      struct leat_volume_object *ret, uint64_t *newest)
 {
-	struct stripe_order o = { .proc = STRIPEPROC_REMOVE, .value = until };
-	struct leat_volume_command head;
-	struct command c;
-	int rc = take_command(of, &head, &o.name);
+	const struct stripe_order o = { .proc = STRIPEPROC_REMOVE, .value = until };
 
-	if (rc)
-		return rc;
-	c.args.remove.name = o.name;
-	c.args.remove.until = o.value;
-	return command_object(m, &head, &c, &o, ret, newest);
+	return command_object(m, of, o, ret, newest);
 }
 
 int leat_volume_object_set_aside(struct leat *m, const struct leat_volume_command *of, uint64_t until, uint64_t mtime_ns,
 				 struct leat_volume_object *ret, uint64_t *newest)
 {
-	struct stripe_order o = { .proc = STRIPEPROC_SET_ASIDE, .value = until, .bytes = mtime_ns };
-	struct leat_volume_command head;
-	struct command c;
-	int rc = take_command(of, &head, &o.name);
+	const struct stripe_order o = { .proc = STRIPEPROC_SET_ASIDE, .value = until, .bytes = mtime_ns };
 
-	if (rc)
-		return rc;
-	c.args.aside.name = o.name;
-	c.args.aside.until = o.value;
-	c.args.aside.mtime = o.bytes;
-	return command_object(m, &head, &c, &o, ret, newest);
+	return command_object(m, of, o, ret, newest);
 }
 
 /* ---- all objects ----------------------------------------------------------------------------- */
@@ -459,7 +465,7 @@ static int give_page(const STRIPELISTresok *ok, leat_volume_object_fn fn, void *
 static int list_page(struct leat *m, struct leat_volume_command *of, struct stripe_order *o, leat_volume_object_fn fn, void *ctx,
 		     uint64_t *newest, bool *ret_ends)
 {
-	struct command c = { .args.list = { .after = o->name, .first = o->flag } };
+	struct command c;
 	const STRIPELISTresok *ok = &c.res.list.STRIPELISTres_u.resok;
 	int rc = command_newest(m, of->key, of->server, &of->term, &c, o);
 
