@@ -137,8 +137,7 @@ static void attached(struct lt_op *op, int err)
 			lt_task_explain(&op->task, err, "ATTACH", LT_BLOCK_IMPOSSIBLE);
 		memcpy(b->handle, ok->handle, sizeof(b->handle));
 	}
-	lt_op_free_results(op);
-	lt_op_finish(op, err);
+	lt_op_end_results(op, err);
 }
 
 static void call_attach(struct lt_op *op, const char *holder, const char *victim, unsigned flags, lt_op_step next)

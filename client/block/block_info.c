@@ -125,8 +125,7 @@ static void info_done(struct lt_op *op, int err)
 		else
 			lt_sized_copy(op->block.ret, &all, sizeof(all));
 	}
-	lt_op_free_results(op);
-	lt_op_finish(op, err);
+	lt_op_end_results(op, err);
 }
 
 static void info_start(struct lt_op *op, int err)

@@ -277,6 +277,12 @@ void lt_op_end(struct lt_op *op, int err)
 	lt_op_finish(op, err);
 }
 
+void lt_op_end_results(struct lt_op *op, int err)
+{
+	lt_op_free_results(op);
+	lt_op_finish(op, err);
+}
+
 int lt_op_name(const struct lt_op *op, char **ret)
 {
 	const struct leat *m = op->task.m;

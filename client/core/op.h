@@ -225,6 +225,9 @@ void lt_op_finish(struct lt_op *op, int64_t result);
 /** lt_op_end - last step: ends the operation with the outcome of the previous step */
 void lt_op_end(struct lt_op *op, int err);
 
+/** lt_op_end_results - the same behind lt_op_free_results() */
+void lt_op_end_results(struct lt_op *op, int err);
+
 /** lt_op_name - copies the path of the operation, for messages of the object that it opens
  * The copy is valid wherever relative paths start later. Return: 0, -ENOMEM; or -ENAMETOOLONG, as lt_path_join().
  */

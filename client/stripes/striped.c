@@ -204,11 +204,6 @@ void lt_striped_reported(struct lt_striped *s, uint64_t upto, const VOLREPORTres
 	s->grown.bytes = 0;
 }
 
-static struct lt_striped *striped_of(struct lt_op *op)
-{
-	return op->striped;
-}
-
 static void end_wait(struct lt_op *op, int err)
 {
 	list_del(&op->waits);
@@ -234,12 +229,12 @@ void lt_striped_wait_report(struct lt_striped *s, struct lt_op *op, lt_op_step n
 
 static void take_report(struct lt_op *op)
 {
-	lt_striped_reported(striped_of(op), op->seq, &op->res.volreport.VOLREPORTres_u.resok, op->call.sent_ns);
+	lt_striped_reported(op->striped, op->seq, &op->res.volreport.VOLREPORTres_u.resok, op->call.sent_ns);
 }
 
 static void resize_reported(struct lt_op *op, int err)
 {
-	struct lt_striped *s = striped_of(op);
+	struct lt_striped *s = op->striped;
 
 	if (!err)
 		take_report(op);
@@ -251,7 +246,7 @@ static void resize_reported(struct lt_op *op, int err)
 
 static void resize_report(struct lt_op *op, int err)
 {
-	struct lt_striped *s = striped_of(op);
+	struct lt_striped *s = op->striped;
 
 	if (err || !lt_striped_owes(s) || !s->writes.v) {
 		op->striped = NULL;
@@ -280,7 +275,7 @@ void lt_striped_before_resize(struct lt_op *op, const struct lt_fh *fh, lt_op_st
 
 static void report_end(struct lt_op *op, int err)
 {
-	struct lt_striped *s = striped_of(op);
+	struct lt_striped *s = op->striped;
 
 	if (err && op->call.status == VOLUME_ERR_OLDEPOCH)
 		s->writes.until_ns = 0; /* not again before there is a new layout */
@@ -296,7 +291,7 @@ static void report_end(struct lt_op *op, int err)
 
 static void report_begin(struct lt_op *op, int err)
 {
-	struct lt_striped *s = striped_of(op);
+	struct lt_striped *s = op->striped;
 
 	(void)err; /* a first step */
 	op->seq = s->wrote;
@@ -330,13 +325,13 @@ static void leave_end(struct lt_op *op, int err)
 {
 	(void)err; /* then the lease lapses */
 	lt_op_free_results(op);
-	lt_striped_put(striped_of(op));
+	lt_striped_put(op->striped);
 	lt_op_finish(op, 0);
 }
 
 static void leave_begin(struct lt_op *op, int err)
 {
-	struct lt_striped *s = striped_of(op);
+	struct lt_striped *s = op->striped;
 
 	if (err || s->writers || !s->lease_ns || lt_striped_owes(s)) {
 		leave_end(op, err);

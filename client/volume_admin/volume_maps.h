@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "leat_volume.h"
+#include "op.h"
 #include "volume_map.h"
 
 /** lt_volume_map_make - copies a map; leat_volume_map_free() frees it
@@ -39,6 +40,16 @@ int must_check lt_volume_map_text(const struct volume_map *m, char **ret, char *
 
 /** lt_volume_check - is @m a mount of a volume? Return: 0; -EINVAL: no mount; -EOPNOTSUPP with a text for @verb */
 int must_check lt_volume_check(struct leat *m, const char *verb);
+
+/** lt_volume_run - makes an operation on @m, and waits for it: first(op, 0), with @ret as op->ret_any
+ * @verb: the function that the program has called, for messages
+ *
+ * Return: the result; as lt_op_create().
+ */
+int must_check lt_volume_run(struct leat *m, const char *verb, lt_op_step first, void *ret);
+
+/** lt_volume_run_at - the same, behind a walk to @path: first(op, err) */
+int must_check lt_volume_run_at(struct leat *m, const char *verb, const char *path, lt_op_step first, void *ret);
 
 /** lt_volume_write - writes all of @text and makes it durable; Return: 0, -errno */
 int must_check lt_volume_write(int fd, const char *text, size_t n);

@@ -15,21 +15,19 @@
 
 #include "handle.h"
 #include "leat_volume.h"
-#include "op.h"
-#include "sync.h"
 #include "volume_maps.h"
 
-static void end_report(struct lt_op *op, int err)
-{
-	lt_op_free_results(op);
-	lt_op_finish(op, err);
-}
+struct raising {
+	const struct leat_volume_layout *as;
+	uint64_t bytes;
+};
 
 static void report(struct lt_op *op, int err)
 {
 	const VOLLAYOUTresok *ok = &op->res.vollayout.VOLLAYOUTres_u.resok;
-	const struct leat_volume_layout *as = op->ret_any;
-	VOLREPORTargs a = { .flags = VOLUME_REPORT_WROTE, .bytes = op->range_end }; /* no lease */
+	const struct raising *raise = op->ret_any;
+	const struct leat_volume_layout *as = raise->as;
+	VOLREPORTargs a = { .flags = VOLUME_REPORT_WROTE, .bytes = raise->bytes }; /* no lease */
 
 	if (!err && !ok->stripes.stripes_len)
 		err = -EREMOTEIO;
@@ -44,10 +42,9 @@ static void report(struct lt_op *op, int err)
 		lt_op_finish(op, err);
 		return;
 	}
-	a.fh.volume_fh_len = op->walk.fh.len;
-	a.fh.volume_fh_val = op->walk.fh.data;
+	a.fh = (volume_fh){ op->walk.fh.len, op->walk.fh.data };
 	op->args.volreport = a;
-	lt_op_call_volume(op, VOLUMEPROC_REPORT, end_report);
+	lt_op_call_volume(op, VOLUMEPROC_REPORT, lt_op_end_results);
 }
 
 static void ask_layout(struct lt_op *op, int err)
@@ -58,28 +55,14 @@ static void ask_layout(struct lt_op *op, int err)
 		lt_op_finish(op, err);
 		return;
 	}
-	memset(a, 0, sizeof(*a));
-	a->fh.volume_fh_len = op->walk.fh.len;
-	a->fh.volume_fh_val = op->walk.fh.data;
-	a->rights = STRIPE_MAY_WRITE;
+	*a = (VOLLAYOUTargs){ .fh = { op->walk.fh.len, op->walk.fh.data }, .rights = STRIPE_MAY_WRITE };
 	lt_op_call_volume(op, VOLUMEPROC_LAYOUT, report);
-}
-
-static int submit(struct leat *m, const char *path, const struct leat_volume_layout *as, uint64_t bytes, struct leat_cb cb)
-{
-	struct lt_op *op;
-	int rc = lt_op_create(m, "leat_volume_raise", path, NULL, cb, &op);
-
-	if (rc)
-		return rc;
-	op->range_end = bytes;
-	op->ret_any = (void *)(uintptr_t)as; /* only read */
-	return lt_walk_submit(op, LT_WALK_FOLLOW, ask_layout);
 }
 
 int leat_volume_raise(struct leat *m, const char *path, const struct leat_volume_layout *as, uint64_t bytes)
 {
+	struct raising raise = { as, bytes };
 	int rc = as ? lt_volume_check(m, "REPORT") : -EINVAL;
 
-	return rc ? rc : (int)LT_WAIT_FOR_AS(m, "leat_volume_raise", submit(m, path, as, bytes, w.cb));
+	return rc ? rc : lt_volume_run_at(m, __func__, path, ask_layout, &raise);
 }

@@ -12,8 +12,6 @@
 
 #include "handle.h"
 #include "leat_volume.h"
-#include "op.h"
-#include "sync.h"
 #include "volume_maps.h"
 
 struct seen_list {
@@ -39,30 +37,16 @@ static void take_servers(struct lt_op *op, int err)
 		if (err)
 			lt_task_explain(&op->task, err, "SERVERS", "not a possible state of a server");
 	}
-	lt_op_free_results(op);
-	lt_op_finish(op, err);
+	lt_op_end_results(op, err);
 }
 
 static void ask_servers(struct lt_op *op, int err)
 {
-	VOLSERVERSargs *a = &op->args.volservers;
 	struct leat *m = op->task.m;
 
 	(void)err; /* a first step */
-	a->fh.volume_fh_len = m->root.len;
-	a->fh.volume_fh_val = m->root.data;
+	op->args.volservers.fh = (volume_fh){ m->root.len, m->root.data };
 	lt_op_call_volume(op, VOLUMEPROC_SERVERS, take_servers);
-}
-
-static int submit_servers(struct leat *m, struct seen_list *l, struct leat_cb cb)
-{
-	struct lt_op *op;
-	int rc = lt_op_create(m, "leat_volume_servers", NULL, NULL, cb, &op);
-
-	if (rc)
-		return rc;
-	op->ret_any = l;
-	return lt_op_submit(op, ask_servers);
 }
 
 int leat_volume_servers(struct leat *m, leat_volume_seen_fn fn, void *ctx)
@@ -71,7 +55,7 @@ int leat_volume_servers(struct leat *m, leat_volume_seen_fn fn, void *ctx)
 	int rc = lt_volume_check(m, "SERVERS");
 
 	if (!rc)
-		rc = (int)LT_WAIT_FOR_AS(m, "leat_volume_servers", submit_servers(m, &l, w.cb));
+		rc = lt_volume_run(m, __func__, ask_servers, &l);
 	for (unsigned i = 0; i < l.n && !rc; i++) {
 		const volume_seen *s = &l.servers[i];
 		const struct leat_volume_seen seen = { .size = sizeof(seen), .server = s->server, .for_ms = s->ms,

@@ -15,7 +15,6 @@
 #include "handle.h"
 #include "leat_volume.h"
 #include "lt_sized.h"
-#include "op.h"
 #include "sync.h"
 #include "volume_maps.h"
 
@@ -47,8 +46,7 @@ static void end_set(struct lt_op *op, int err)
 {
 	if (!err)
 		take_defaults(op->ret_any, &op->res.volset.VOLSETres_u.now);
-	lt_op_free_results(op);
-	lt_op_finish(op, err);
+	lt_op_end_results(op, err);
 }
 
 static void ask_set(struct lt_op *op, int err)
@@ -60,23 +58,11 @@ static void ask_set(struct lt_op *op, int err)
 		lt_op_finish(op, err);
 		return;
 	}
-	a->fh.volume_fh_len = op->walk.fh.len;
-	a->fh.volume_fh_val = op->walk.fh.data;
+	a->fh = (volume_fh){ op->walk.fh.len, op->walk.fh.data };
 	a->set = w->set;
 	a->to = (volume_defaults){ .unit = w->set & VOLUME_SET_UNIT ? w->d.stripe : 0,
 				   .width = w->set & VOLUME_SET_WIDTH ? w->d.width : 0 };
 	lt_op_call_volume(op, VOLUMEPROC_SET, end_set);
-}
-
-static int submit_set(struct leat *m, const char *path, struct wanted *w, struct leat_cb cb)
-{
-	struct lt_op *op;
-	int rc = lt_op_create(m, "leat_volume_defaults", path, NULL, cb, &op);
-
-	if (rc)
-		return rc;
-	op->ret_any = w;
-	return lt_walk_submit(op, LT_WALK_FOLLOW, ask_set);
 }
 
 int leat_volume_defaults(struct leat *m, const char *path, struct leat_volume_defaults *ret)
@@ -87,7 +73,7 @@ int leat_volume_defaults(struct leat *m, const char *path, struct leat_volume_de
 	if (!rc)
 		rc = lt_volume_check(m, "SET");
 	if (!rc)
-		rc = (int)LT_WAIT_FOR_AS(m, "leat_volume_defaults", submit_set(m, path, &want, w.cb));
+		rc = lt_volume_run_at(m, __func__, path, ask_set, &want);
 	if (!rc)
 		lt_sized_copy(ret, &want.d, sizeof(want.d));
 	return rc;
@@ -102,7 +88,7 @@ int leat_volume_set_defaults(struct leat *m, const char *path, const struct leat
 		return rc;
 	want.set = (want.d.stripe == LEAT_VOLUME_SAME ? 0 : VOLUME_SET_UNIT) | (want.d.width == LEAT_VOLUME_SAME ? 0 : VOLUME_SET_WIDTH);
 	rc = lt_volume_check(m, "SET");
-	return rc ? rc : (int)LT_WAIT_FOR_AS(m, "leat_volume_set_defaults", submit_set(m, path, &want, w.cb));
+	return rc ? rc : lt_volume_run_at(m, __func__, path, ask_set, &want);
 }
 
 /* ---- a file ---------------------------------------------------------------------------------- */
@@ -138,8 +124,7 @@ static void ask_create(struct lt_op *op, int err)
 		lt_op_finish(op, err);
 		return;
 	}
-	a->fh.volume_fh_len = op->walk.fh.len;
-	a->fh.volume_fh_val = op->walk.fh.data;
+	a->fh = (volume_fh){ op->walk.fh.len, op->walk.fh.data };
 	a->name = op->walk.part.name;
 	a->mode = op->mode & 07777u;
 	a->layout = (volume_defaults){ w->d.stripe, w->d.width };

@@ -34,10 +34,36 @@ int lt_volume_check(struct leat *m, const char *verb)
 	return -EOPNOTSUPP;
 }
 
-static void end_results(struct lt_op *op, int err)
+static int submit(struct leat *m, const char *verb, lt_op_step first, void *ret, struct leat_cb cb)
 {
-	lt_op_free_results(op);
-	lt_op_finish(op, err);
+	struct lt_op *op;
+	int rc = lt_op_create(m, verb, NULL, NULL, cb, &op);
+
+	if (rc)
+		return rc;
+	op->ret_any = ret;
+	return lt_op_submit(op, first);
+}
+
+int lt_volume_run(struct leat *m, const char *verb, lt_op_step first, void *ret)
+{
+	return (int)LT_WAIT_FOR_AS(m, verb, submit(m, verb, first, ret, w.cb));
+}
+
+static int submit_at(struct leat *m, const char *verb, const char *path, lt_op_step first, void *ret, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = lt_op_create(m, verb, path, NULL, cb, &op);
+
+	if (rc)
+		return rc;
+	op->ret_any = ret;
+	return lt_walk_submit(op, LT_WALK_FOLLOW, first);
+}
+
+int lt_volume_run_at(struct leat *m, const char *verb, const char *path, lt_op_step first, void *ret)
+{
+	return (int)LT_WAIT_FOR_AS(m, verb, submit_at(m, verb, path, first, ret, w.cb));
 }
 
 /* ---- the map --------------------------------------------------------------------------------- */
@@ -76,7 +102,7 @@ static void take_map(struct lt_op *op, int err)
 {
 	if (!err)
 		err = make_map(&op->res.volmap.VOLMAPres_u.resok, op->ret_any);
-	end_results(op, err);
+	lt_op_end_results(op, err);
 }
 
 static void ask_map(struct lt_op *op, int err)
@@ -84,27 +110,15 @@ static void ask_map(struct lt_op *op, int err)
 	struct leat *m = op->task.m;
 
 	(void)err; /* a first step */
-	op->args.volmap.fh.volume_fh_len = m->root.len;
-	op->args.volmap.fh.volume_fh_val = m->root.data;
+	op->args.volmap.fh = (volume_fh){ m->root.len, m->root.data };
 	lt_op_call_volume(op, VOLUMEPROC_MAP, take_map);
-}
-
-static int submit_map(struct leat *m, struct leat_volume_map **ret, struct leat_cb cb)
-{
-	struct lt_op *op;
-	int rc = lt_op_create(m, __func__, NULL, NULL, cb, &op);
-
-	if (rc)
-		return rc;
-	op->ret_any = ret;
-	return lt_op_submit(op, ask_map);
 }
 
 int leat_volume_map(struct leat *m, struct leat_volume_map **ret)
 {
 	int rc = lt_volume_check(m, "MAP");
 
-	return rc ? rc : (int)LT_WAIT_FOR(m, submit_map(m, ret, w.cb));
+	return rc ? rc : lt_volume_run(m, __func__, ask_map, ret);
 }
 
 /* ---- a layout -------------------------------------------------------------------------------- */
@@ -141,7 +155,7 @@ static void take_layout(struct lt_op *op, int err)
 		err = -EBADMSG;
 	else if (!err)
 		err = make_layout(&op->res.vollayout.VOLLAYOUTres_u.resok, op->ret_any);
-	end_results(op, err);
+	lt_op_end_results(op, err);
 }
 
 static void ask_layout(struct lt_op *op, int err)
@@ -152,28 +166,16 @@ static void ask_layout(struct lt_op *op, int err)
 		lt_op_finish(op, err);
 		return;
 	}
-	a->fh.volume_fh_len = op->walk.fh.len;
-	a->fh.volume_fh_val = op->walk.fh.data;
+	a->fh = (volume_fh){ op->walk.fh.len, op->walk.fh.data };
 	a->rights = STRIPE_MAY_READ;
 	lt_op_call_volume(op, VOLUMEPROC_LAYOUT, take_layout);
-}
-
-static int submit_layout(struct leat *m, const char *path, struct leat_volume_layout **ret, struct leat_cb cb)
-{
-	struct lt_op *op;
-	int rc = lt_op_create(m, __func__, path, NULL, cb, &op);
-
-	if (rc)
-		return rc;
-	op->ret_any = ret;
-	return lt_walk_submit(op, LT_WALK_FOLLOW, ask_layout);
 }
 
 int leat_volume_layout(struct leat *m, const char *path, struct leat_volume_layout **ret)
 {
 	int rc = lt_volume_check(m, "LAYOUT");
 
-	return rc ? rc : (int)LT_WAIT_FOR(m, submit_layout(m, path, ret, w.cb));
+	return rc ? rc : lt_volume_run_at(m, __func__, path, ask_layout, ret);
 }
 
 void leat_volume_layout_free(struct leat_volume_layout *l)

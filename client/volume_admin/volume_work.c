@@ -15,8 +15,6 @@
 #include "handle.h"
 #include "leat_volume.h"
 #include "lt_sized.h"
-#include "op.h"
-#include "sync.h"
 #include "volume_key.h"
 #include "volume_maps.h"
 
@@ -61,8 +59,7 @@ static void take_part(struct lt_op *op, int err)
 {
 	if (!err)
 		err = fill_part(&op->res.volcheck.VOLCHECKres_u.resok, op->ret_any);
-	lt_op_free_results(op);
-	lt_op_finish(op, err);
+	lt_op_end_results(op, err);
 }
 
 static void ask_part(struct lt_op *op, int err)
@@ -78,22 +75,10 @@ static void ask_part(struct lt_op *op, int err)
 		lt_op_finish(op, err);
 		return;
 	}
-	a->fh.volume_fh_len = m->root.len;
-	a->fh.volume_fh_val = m->root.data;
+	a->fh = (volume_fh){ m->root.len, m->root.data };
 	memcpy(a->after, p->after, sizeof(a->after));
 	a->first = p->first;
 	lt_op_call_volume(op, VOLUMEPROC_CHECK, take_part);
-}
-
-static int submit_part(struct leat *m, struct part *p, struct leat_cb cb)
-{
-	struct lt_op *op;
-	int rc = lt_op_create(m, "leat_volume_pending", NULL, NULL, cb, &op);
-
-	if (rc)
-		return rc;
-	op->ret_any = p;
-	return lt_op_submit(op, ask_part);
 }
 
 static int give_part(struct part *p, leat_volume_work_fn fn, void *ctx)
@@ -120,14 +105,14 @@ int leat_volume_pending(struct leat *m, const struct leat_volume_key *key, leat_
 	if (!rc && ret)
 		rc = lt_sized_check(ret);
 	if (!rc)
-		rc = (int)LT_WAIT_FOR_AS(m, "leat_volume_pending", submit_part(m, &p, w.cb));
+		rc = lt_volume_run(m, __func__, ask_part, &p);
 	if (!rc && ret)
 		lt_sized_copy(ret, &p.work, sizeof(p.work));
 	while (!rc && fn) {
 		rc = give_part(&p, fn, ctx);
 		if (rc || p.eof)
 			break;
-		rc = (int)LT_WAIT_FOR_AS(m, "leat_volume_pending", submit_part(m, &p, w.cb));
+		rc = lt_volume_run(m, __func__, ask_part, &p);
 	}
 	return rc;
 }
