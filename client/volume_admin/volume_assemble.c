@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/opt.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "layout.h"
 #include "leat_volume.h"
@@ -123,16 +124,14 @@ static int check_missing(const struct assembly *a, int dir, const char *path)
 /* Return: a descriptor, with the end of what counts; -ENOENT: nothing was written; -errno with a text */
 static int open_object(struct assembly *a, uint32_t stripe, uint64_t *ret_end)
 {
-	char path[80], record[64];
-	int dir = open_dir(a, a->l->stripes[stripe]->server, record), fd, n, err;
+	char path[80], record[64], object[2 * sizeof(a->l->object) + 1];
+	int dir = open_dir(a, a->l->stripes[stripe]->server, record), fd, err;
 	struct stat st;
 
 	if (dir < 0)
 		return dir == -ENOENT ? -ESRCH : dir;
-	n = snprintf(path, sizeof(path), "objects/%02x/", a->l->object[0]);
-	for (unsigned i = 0; i < sizeof(a->l->object); i++)
-		n += snprintf(path + n, sizeof(path) - (size_t)n, "%02x", a->l->object[i]);
-	(void)snprintf(path + n, sizeof(path) - (size_t)n, ".%" PRIu32, stripe);
+	text_put_hex(a->l->object, sizeof(a->l->object), object);
+	(void)snprintf(path, sizeof(path), "objects/%.2s/%s.%" PRIu32, object, object, stripe);
 	fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	err = fd < 0 ? -errno : fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
 	if (err == -ENOENT)

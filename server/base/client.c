@@ -29,7 +29,7 @@ static struct client *find(const struct clients *all, const struct rpcrdma_clien
 	list_for_each(n, &all->list) {
 		struct client *c = list_entry(n, struct client, link);
 
-		if (!memcmp(&c->id, id, sizeof(*id)))
+		if (client_id_same(&c->id, id))
 			return c;
 	}
 	return NULL;

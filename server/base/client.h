@@ -27,6 +27,11 @@
 
 struct reactor;
 
+static inline bool client_id_same(const struct rpcrdma_client_id *a, const struct rpcrdma_client_id *b)
+{
+	return a->kind == b->kind && a->scope == b->scope && a->key == b->key;
+}
+
 struct clients {
 	struct reactor **reactors; /* of the server; set before the first connection arrives */
 	unsigned nreactors;

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "client.h"
 
 const char *latency_part_name(enum latency_part part)
 {
@@ -49,18 +50,13 @@ void latency_tracer_fini(struct latency_tracer *t)
 	pthread_mutex_destroy(&t->lock);
 }
 
-static bool is_same(const struct rpcrdma_client_id *a, const struct rpcrdma_client_id *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
 struct latency_trace *latency_tracer_take(struct latency_tracer *t, const struct rpcrdma_client_id *client)
 {
 	enum latency_asker asker = client ? LATENCY_ASKER_CLIENT : LATENCY_ASKER_ADMIN;
 	struct latency_trace *last = NULL;
 
 	pthread_mutex_lock(&t->lock);
-	if (!client || is_same(client, &t->slots[asker].of)) {
+	if (!client || client_id_same(client, &t->slots[asker].of)) {
 		last = t->slots[asker].last;
 		t->slots[asker].last = NULL;
 	}
@@ -96,7 +92,7 @@ static bool is_wanted(struct latency *l, enum latency_asker asker)
 
 		rpcrdma_client_id_of(l->peer, &id);
 		pthread_mutex_lock(&t->lock);
-		wanted = is_same(&id, &t->slots[asker].client);
+		wanted = client_id_same(&id, &t->slots[asker].client);
 		pthread_mutex_unlock(&t->lock);
 	}
 	return wanted && atomic_exchange(&t->slots[asker].wanted, false);

@@ -31,6 +31,7 @@
 #include "block_handle.h"
 #include "block_service.h"
 #include "block_state.h"
+#include "client.h"
 
 #define FLAGS_ALL ((u_int)(BLOCK_RDONLY | BLOCK_TAKE_OVER))
 
@@ -71,18 +72,13 @@ static int check_exclusive(const struct req *r)
 	return 0;
 }
 
-static bool is_of(const struct block_attachment *a, const struct rpcrdma_client_id *client)
-{
-	return a->client.kind == client->kind && a->client.scope == client->scope && a->client.key == client->key;
-}
-
 /* A client may have as many holders as places are free, so that there is always one for another client. */
 static bool has_place(const struct block_volume *v, const struct rpcrdma_client_id *client)
 {
 	unsigned own = 0;
 
 	list_for_each(node, &v->holders)
-		own += is_of(list_entry(node, struct block_attachment, link), client);
+		own += client_id_same(&list_entry(node, struct block_attachment, link)->client, client);
 	return own + v->nholders < BLOCK_HOLDERS_MAX;
 }
 
@@ -95,7 +91,7 @@ static struct block_attachment *find_silent(const struct block_volume *v, const 
 		struct block_attachment *a = list_entry(node, struct block_attachment, link);
 
 		if (block_is_silent(a, clock_now_ns()) && (!best || a->silent_ns < best->silent_ns) &&
-		    (v->nholders >= BLOCK_HOLDERS_MAX || is_of(a, client)))
+		    (v->nholders >= BLOCK_HOLDERS_MAX || client_id_same(&a->client, client)))
 			best = a;
 	}
 	return best;
@@ -284,10 +280,8 @@ void block_attach_release(struct req *r)
 {
 	struct block_call *call = block_call(r);
 
-	if (call->attach.timer.fn)
-		rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.timer);
-	if (call->attach.close_timer.fn)
-		rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.close_timer);
+	rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.timer);
+	rpcrdma_timer_cancel(r->reactor->loop.engine, &call->attach.close_timer);
 	if (!call->attach.turn)
 		return;
 	call->attach.turn = false;

@@ -14,10 +14,7 @@
  */
 #include "block_seen.h"
 
-static bool is_same(const struct rpcrdma_client_id *a, const struct rpcrdma_client_id *b)
-{
-	return a->kind == b->kind && a->scope == b->scope && a->key == b->key;
-}
+#include "client.h"
 
 /* Return: its place in s->lanes; BLOCK_SEEN_MAX: none */
 static unsigned find_lane(const struct block_seen *s, const block_lane *lane)
@@ -36,7 +33,7 @@ static struct block_forgotten *forgotten_of(struct block_seen *s, const struct r
 	struct block_forgotten *f = &s->forgotten[0];
 
 	for (unsigned i = 0; i < BLOCK_FORGOTTEN_MAX; i++) {
-		if (s->forgotten[i].serial && is_same(&s->forgotten[i].client, client))
+		if (s->forgotten[i].serial && client_id_same(&s->forgotten[i].client, client))
 			return &s->forgotten[i];
 		if (s->forgotten[i].serial < f->serial)
 			f = &s->forgotten[i];
@@ -67,7 +64,7 @@ static struct block_seen_lane *make_room(struct block_seen *s, const struct rpcr
 			room = l;
 			continue;
 		}
-		if (is_same(&l->client, client)) {
+		if (client_id_same(&l->client, client)) {
 			nown++;
 			own = !own || l->turn < own->turn ? l : own;
 		}
@@ -102,7 +99,7 @@ bool block_seen_lacks(const struct block_seen *s, const block_lane *lane, const 
 	uint64_t newest = s->forgotten_serial;
 
 	for (unsigned i = 0; i < BLOCK_FORGOTTEN_MAX; i++) {
-		if (is_same(&s->forgotten[i].client, client))
+		if (client_id_same(&s->forgotten[i].client, client))
 			newest = MAX(newest, s->forgotten[i].serial);
 	}
 	return serial < newest && find_lane(s, lane) == BLOCK_SEEN_MAX;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "fsck.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -74,11 +75,10 @@ static int add_object(void *ctx, const unsigned char object[16], uint32_t stripe
 char *fsck_object_text(const struct fsck_server *s, const unsigned char name[FSCK_OBJECT_BYTES], uint32_t stripe,
 		       char buf[FSCK_TEXT_BYTES])
 {
-	int n = snprintf(buf, FSCK_TEXT_BYTES, "server %" PRIu32 ": objects/%02x/", s->is->id, name[0]);
+	char object[2 * FSCK_OBJECT_BYTES + 1];
 
-	for (unsigned i = 0; i < FSCK_OBJECT_BYTES; i++)
-		n += snprintf(buf + n, FSCK_TEXT_BYTES - (size_t)n, "%02x", name[i]);
-	(void)snprintf(buf + n, FSCK_TEXT_BYTES - (size_t)n, ".%" PRIu32, stripe);
+	text_put_hex(name, FSCK_OBJECT_BYTES, object);
+	(void)snprintf(buf, FSCK_TEXT_BYTES, "server %" PRIu32 ": objects/%.2s/%s.%" PRIu32, s->is->id, object, object, stripe);
 	return buf;
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "fsck.h"
 
 #define WALKS 3	 /* of all directories, at most */
@@ -34,8 +35,7 @@ static void tell_damaged(struct fsck *f, const unsigned char object[FSCK_OBJECT_
 {
 	char name[sizeof("pending/") + 2 * FSCK_OBJECT_BYTES] = "pending/";
 
-	for (unsigned i = 0; i < FSCK_OBJECT_BYTES; i++)
-		(void)snprintf(name + strlen("pending/") + 2 * i, 3, "%02x", object[i]);
+	text_put_hex(object, FSCK_OBJECT_BYTES, name + strlen(name));
 	fsck_fault(f, name, "the layout of this file of the manager is not valid, so the manager cannot complete what is pending");
 	fsck_outcome(f, 0, NULL);
 }

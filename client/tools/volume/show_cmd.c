@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "leat_volume.h"
 #include "tool.h"
 #include "volume_cmd.h"
@@ -36,20 +37,15 @@ static void put_url(const struct leat_volume_map *m, uint32_t id)
 	printf("not in the map");
 }
 
-static void put_object(const struct leat_volume_layout *l)
-{
-	for (unsigned i = 0; i < sizeof(l->object); i++)
-		printf("%02x", l->object[i]);
-}
-
 static void print_layout(const struct showing *s, const char *arg)
 {
 	const struct leat_volume_layout *l = s->l;
+	char object[2 * sizeof(l->object) + 1];
 
+	text_put_hex(l->object, sizeof(l->object), object);
 	tool_put_name(arg);
-	printf(": %" PRIu64 " bytes, epoch %" PRIu64 ", object ", l->bytes, l->epoch);
-	put_object(l);
-	printf("\n%zu stripe%s of units of %" PRIu32 " bytes\nstripe server      bytes  URL\n", l->nstripes,
+	printf(": %" PRIu64 " bytes, epoch %" PRIu64 ", object %s\n", l->bytes, l->epoch, object);
+	printf("%zu stripe%s of units of %" PRIu32 " bytes\nstripe server      bytes  URL\n", l->nstripes,
 	       l->nstripes == 1 ? "" : "s", l->stripe);
 	for (size_t i = 0; i < l->nstripes; i++) {
 		printf("%6zu %6" PRIu32 " %10" PRIu64 "  ", i, l->stripes[i]->server, l->stripes[i]->bytes);
@@ -61,6 +57,7 @@ static void print_layout(const struct showing *s, const char *arg)
 static int print_place(const struct showing *s, const char *arg)
 {
 	struct leat_volume_place place = { .size = sizeof(place) };
+	char object[2 * sizeof(s->l->object) + 1];
 
 	if (leat_volume_find(s->l, s->offset, &place)) {
 		log_err("%s: no file is that long", arg);
@@ -68,9 +65,9 @@ static int print_place(const struct showing *s, const char *arg)
 	}
 	printf("byte %" PRIu64 ": server %" PRIu32 ", ", s->offset, place.server);
 	put_url(s->map, place.server);
-	printf(", byte %" PRIu64 " of objects/%02x/", place.off, s->l->object[0]);
-	put_object(s->l);
-	printf(".%" PRIu32 "; %" PRIu64 " bytes to the end of the unit\n", place.stripe, place.run);
+	text_put_hex(s->l->object, sizeof(s->l->object), object);
+	printf(", byte %" PRIu64 " of objects/%.2s/%s.%" PRIu32 "; %" PRIu64 " bytes to the end of the unit\n", place.off, object,
+	       object, place.stripe, place.run);
 	return TOOL_OK;
 }
 
