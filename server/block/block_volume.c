@@ -80,16 +80,16 @@ void block_volume_look_again(struct block_volume *v)
 }
 
 /* A device is opened with O_EXCL; what is locked is a file. Return: 0; -EBUSY: in use */
-static int open_file(struct block_volume *v)
+static int open_file(struct block_volume *v, const char *path)
 {
 	struct stat st;
 	bool is_device;
 	int err;
 
-	if (stat(v->path, &st))
+	if (stat(path, &st))
 		return -errno;
 	is_device = S_ISBLK(st.st_mode);
-	v->lock_fd = open(v->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_device ? O_EXCL : 0));
+	v->lock_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_device ? O_EXCL : 0));
 	if (v->lock_fd < 0 || fstat(v->lock_fd, &st))
 		return -errno;
 	if (S_ISBLK(st.st_mode) != is_device || !(is_device || S_ISREG(st.st_mode))) /* replaced meanwhile */
@@ -153,10 +153,9 @@ static int open_all(struct block_volume *v, const struct block_conf *c, const ch
 	int err;
 
 	v->name = strdup(c->name);
-	v->path = strdup(c->path);
-	if (!v->name || !v->path)
+	if (!v->name)
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
-	err = open_file(v);
+	err = open_file(v, c->path);
 	if (err == -EBUSY)
 		return opt_fail(err, why, why_bytes, "%s: in use by another process, or mounted", c->path);
 	if (err)
@@ -230,6 +229,5 @@ void block_volume_put(struct block_volume *v)
 		close(v->lock_fd);
 	pthread_mutex_destroy(&v->lock);
 	free(v->name);
-	free(v->path);
 	free(v);
 }

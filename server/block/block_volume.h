@@ -64,7 +64,7 @@ struct block_attachment {
 struct block_volume {
 	atomic_uint refs;
 	atomic_uint sets; /* configurations that have it; block_volume_leave() */
-	char *name, *path;
+	char *name;
 	uint64_t id; /* hash of name, path and file: part of each handle */
 	int lock_fd; /* keeps others from using the file or device; syncs use it */
 	uint64_t dev, ino; /* of struct store_file */

@@ -106,7 +106,7 @@ static int set_aside(struct stripe_vol *v, struct stripe_object *o, uint64_t mti
 	return err ? err : stripe_disk_sync_name(v, o);
 }
 
-int stripe_disk_set_aside(struct stripe_vol *v, struct stripe_object *o, uint64_t mtime, uint64_t until, uint64_t now)
+int stripe_disk_set_aside(struct stripe_vol *v, struct stripe_object *o, uint64_t mtime, uint64_t until)
 {
 	int err = set_aside(v, o, mtime, until);
 
@@ -115,5 +115,5 @@ int stripe_disk_set_aside(struct stripe_vol *v, struct stripe_object *o, uint64_
 	stripe_disk_close(v, o);
 	o->loaded = false;
 	o->doubtful = true;
-	return err ? err : stripe_disk_load(v, o, now);
+	return err ? err : stripe_disk_load(v, o);
 }

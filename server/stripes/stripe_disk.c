@@ -142,9 +142,9 @@ static void log_damaged(struct stripe_vol *v, const stripe_name *name)
 
 /* ---- one object ----------------------------------------------------------------------------- */
 
-static bool is_over(const struct stripe_record *rec, uint64_t now)
+static bool is_over(const struct stripe_record *rec)
 {
-	return rec->removed && stripe_expired(rec->until, now);
+	return rec->removed && stripe_expired(rec->until, stripe_now());
 }
 
 static bool is_in_use(struct stripe_vol *v, const struct stripe_object *o)
@@ -197,7 +197,7 @@ static int look(struct stripe_vol *v, struct stripe_object *o, struct stripe_rec
 	return err ? err : stripe_disk_sync_name(v, o);
 }
 
-int stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, uint64_t now)
+int stripe_disk_load(struct stripe_vol *v, struct stripe_object *o)
 {
 	struct stripe_record rec = stripe_record_none();
 	int err = 0;
@@ -219,7 +219,7 @@ int stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, uint64_t now
 	o->doubtful = false;
 	o->loaded = true;
 	set_record(v, o, &rec);
-	return is_over(&rec, now) ? remove_file(v, o) : 0;
+	return is_over(&rec) ? remove_file(v, o) : 0;
 }
 
 int stripe_disk_create(struct stripe_vol *v, struct stripe_object *o)
@@ -407,21 +407,21 @@ static int find_names(const struct stripe_vol *v, unsigned fan, const stripe_nam
 }
 
 /* Removes the tombstone of an object, if its time is still up. */
-static void remove_tombstone(struct stripe_vol *v, const stripe_name *name, uint64_t now)
+static void remove_tombstone(struct stripe_vol *v, const stripe_name *name)
 {
 	struct stripe_object *o = stripe_object_try(v, name);
 
 	if (!o)
 		return;
 	if (!o->loaded)
-		(void)!stripe_disk_load(v, o, now); /* it stays, and is seen again */
-	else if (is_over(&o->rec, now))
+		(void)!stripe_disk_load(v, o); /* it stays, and is seen again */
+	else if (is_over(&o->rec))
 		(void)remove_file(v, o);
 	stripe_object_done(v, o);
 }
 
 /* Return: 1: described; 0: it has gone; -errno */
-static int describe(struct stripe_vol *v, const stripe_name *name, uint64_t now, stripe_stat *ret)
+static int describe(struct stripe_vol *v, const stripe_name *name, stripe_stat *ret)
 {
 	int fd = open_object(v, name, O_RDONLY), err;
 	struct stripe_record rec;
@@ -434,8 +434,8 @@ static int describe(struct stripe_vol *v, const stripe_name *name, uint64_t now,
 	close(fd);
 	if (err && err != -EBADMSG)
 		return err;
-	if (!err && is_over(&rec, now)) {
-		remove_tombstone(v, name, now);
+	if (!err && is_over(&rec)) {
+		remove_tombstone(v, name);
 		return 0;
 	}
 	if (err)
@@ -456,8 +456,7 @@ static int next_names(const struct stripe_vol *v, const stripe_name *after, stri
 	return err;
 }
 
-int stripe_disk_list(struct stripe_vol *v, const stripe_name *after, uint64_t now, stripe_entry *ret, unsigned *n,
-		     bool *ret_eof)
+int stripe_disk_list(struct stripe_vol *v, const stripe_name *after, stripe_entry *ret, unsigned *n, bool *ret_eof)
 {
 	stripe_name names[STRIPE_LIST_MAX], last;
 	unsigned max = MIN(*n, (unsigned)STRIPE_LIST_MAX), found, added = 0;
@@ -466,7 +465,7 @@ int stripe_disk_list(struct stripe_vol *v, const stripe_name *after, uint64_t no
 	do {
 		err = next_names(v, after, names, &found, max);
 		for (unsigned i = 0; i < found && !err; i++) {
-			int rc = describe(v, &names[i], now, &ret[added].stat);
+			int rc = describe(v, &names[i], &ret[added].stat);
 
 			err = MIN(rc, 0);
 			if (rc == 1)
@@ -482,7 +481,7 @@ int stripe_disk_list(struct stripe_vol *v, const stripe_name *after, uint64_t no
 	return err;
 }
 
-void stripe_disk_sweep(struct stripe_vol *v, unsigned fan, uint64_t now)
+void stripe_disk_sweep(struct stripe_vol *v, unsigned fan)
 {
 	DIR *dir = list_fan(v, fan);
 	const struct dirent *e;
@@ -493,7 +492,7 @@ void stripe_disk_sweep(struct stripe_vol *v, unsigned fan, uint64_t now)
 		return;
 	while ((e = readdir(dir)) != NULL) {
 		if (!stripe_dir_name(fan, e->d_name, &name))
-			(void)describe(v, &name, now, &stat);
+			(void)describe(v, &name, &stat);
 	}
 	closedir(dir);
 }

@@ -34,10 +34,10 @@ struct stripe_ops {
 	uint64_t era;	  /* of what begins now */
 };
 
-static inline void stripe_ops_init(struct stripe_ops *ops, uint64_t era)
+static inline void stripe_ops_init(struct stripe_ops *ops)
 {
 	list_init(&ops->list);
-	ops->era = era;
+	ops->era = 0;
 }
 
 /** stripe_ops_any - is an operation in progress? */

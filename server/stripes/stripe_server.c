@@ -83,7 +83,7 @@ static void run_sweep(struct worker_job *job)
 	const struct stripe_set *set = stripe_set_of(b->sweep.use);
 
 	for (size_t i = 0; i < set->served.n; i++)
-		stripe_disk_sweep(set->v[i].vol, b->sweep.fan, stripe_now());
+		stripe_disk_sweep(set->v[i].vol, b->sweep.fan);
 }
 
 static void on_swept(struct worker_job *job)

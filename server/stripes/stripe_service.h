@@ -178,9 +178,6 @@ static inline struct stripe_call *stripe_call(const struct req *r)
 #define stripe_count(re, field)                                                                    \
 	atomic_fetch_add_explicit(&stripe_reactor(re)->counters.field, 1, memory_order_relaxed)
 
-/** stripe_now - seconds since 1970 */
-uint64_t stripe_now(void);
-
 /** stripe_refuse - sets the results to the status for @err, -errno */
 void stripe_refuse(struct req *r, int err);
 

@@ -12,18 +12,10 @@
  */
 #include <errno.h>
 #include <sys/statvfs.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "small_file.h"
 #include "stripe_service.h"
-
-uint64_t stripe_now(void)
-{
-	struct timespec now;
-
-	return clock_gettime(CLOCK_REALTIME_COARSE, &now) ? 0 : (uint64_t)now.tv_sec;
-}
 
 /* ---- the turn ------------------------------------------------------------------------------- */
 
@@ -169,7 +161,7 @@ static int work_open(struct stripe_call *call)
 static int work_load(struct stripe_call *call)
 {
 	stripe_disk_trim(call->vol);
-	return stripe_disk_load(call->vol, call->o, stripe_now());
+	return stripe_disk_load(call->vol, call->o);
 }
 
 static int work_cut(struct stripe_call *call)
@@ -201,7 +193,7 @@ static int work_list(struct stripe_call *call)
 	int err;
 
 	ok->entries.entries_val = call->req->scratch;
-	err = stripe_disk_list(call->vol, a->first ? NULL : &a->after, stripe_now(), ok->entries.entries_val, &n, &eof);
+	err = stripe_disk_list(call->vol, a->first ? NULL : &a->after, ok->entries.entries_val, &n, &eof);
 	ok->entries.entries_len = err ? 0 : n;
 	ok->eof = eof;
 	return err;
@@ -227,7 +219,7 @@ static int work_step(struct stripe_call *call, unsigned step)
 	case STRIPE_WORK_STAT:
 		return stripe_disk_stat(call->o, &call->stat);
 	case STRIPE_WORK_ASIDE:
-		return stripe_disk_set_aside(call->vol, call->o, call->args.aside.mtime, call->args.aside.until, stripe_now());
+		return stripe_disk_set_aside(call->vol, call->o, call->args.aside.mtime, call->args.aside.until);
 	case STRIPE_WORK_INFO:
 		return work_info(call);
 	case STRIPE_WORK_LIST:

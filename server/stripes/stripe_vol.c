@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/opt.h"
 #include "fsync_batch.h"
@@ -22,6 +23,13 @@
 
 struct stripe_times stripe_times = { .close_ns = 2 * NS_PER_S, .drain_ns = 30 * NS_PER_S,
 				      .sweep_ns = 20 * NS_PER_S };
+
+uint64_t stripe_now(void)
+{
+	struct timespec now;
+
+	return clock_gettime(CLOCK_REALTIME_COARSE, &now) ? 0 : (uint64_t)now.tv_sec;
+}
 
 /* ---- the volume ----------------------------------------------------------------------------- */
 
@@ -54,17 +62,17 @@ static int open_memory(struct stripe_vol *v)
 	return err ? err : fsync_batch_create(on_lost, v, &v->fsyncs);
 }
 
-static int open_all(struct stripe_vol *v, uint64_t volume, uint32_t server, char *why, size_t why_bytes)
+static int open_all(struct stripe_vol *v, const char *path, uint64_t volume, uint32_t server, char *why, size_t why_bytes)
 {
-	int err = v->name && v->path ? open_memory(v) : -ENOMEM;
+	int err = v->name ? open_memory(v) : -ENOMEM;
 
 	if (err)
 		return opt_fail(err, why, why_bytes, "%s", strerror(-err));
-	err = stripe_dir_open(v->path, volume, server, &v->dir, why, why_bytes);
+	err = stripe_dir_open(path, volume, server, &v->dir, why, why_bytes);
 	if (err)
 		return err;
 	err = term_load(v->dir.fd, &v->manager.era);
-	return err ? opt_fail(err, why, why_bytes, "%s/term: %s", v->path, strerror(-err)) : 0;
+	return err ? opt_fail(err, why, why_bytes, "%s/term: %s", path, strerror(-err)) : 0;
 }
 
 int stripe_vol_open(const char *name, const char *path, uint64_t volume, uint32_t server, unsigned nreactors,
@@ -77,7 +85,6 @@ int stripe_vol_open(const char *name, const char *path, uint64_t volume, uint32_
 		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	atomic_init(&v->refs, 1);
 	v->name = strdup(name);
-	v->path = strdup(path);
 	v->dir.fd = v->dir.objects = -1;
 	v->nreactors = nreactors;
 	v->idle_max = MAX(STRIPE_FILES_IDLE / (nreactors + 1), 64u); /* each has one more for itself */
@@ -85,8 +92,8 @@ int stripe_vol_open(const char *name, const char *path, uint64_t volume, uint32_
 	pthread_mutex_init(&v->lock, NULL);
 	list_init(&v->idle);
 	list_init(&v->term_waiters);
-	stripe_ops_init(&v->manager, 0);
-	err = open_all(v, volume, server, why, why_bytes);
+	stripe_ops_init(&v->manager);
+	err = open_all(v, path, volume, server, why, why_bytes);
 	if (err)
 		stripe_vol_put(v);
 	else
@@ -123,7 +130,6 @@ void stripe_vol_put(struct stripe_vol *v)
 	stripe_dir_close(&v->dir);
 	pthread_mutex_destroy(&v->lock);
 	free(v->name);
-	free(v->path);
 	free(v);
 }
 
@@ -174,7 +180,7 @@ struct stripe_object *stripe_object_get(struct stripe_vol *v, const stripe_name 
 	o->rec = stripe_record_none();
 	list_init(&o->idle);
 	list_init(&o->waiters);
-	stripe_ops_init(&o->ops, 0);
+	stripe_ops_init(&o->ops);
 	hash_grow(&v->objects);
 	hash_add(&v->objects, &o->node, hash_of(v, name));
 	return o;

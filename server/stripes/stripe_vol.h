@@ -71,7 +71,7 @@ struct stripe_object {
 /* Counted; freed by its last holder. */
 struct stripe_vol {
 	atomic_uint refs;
-	char *name, *path;
+	char *name;
 	struct stripe_dir dir;
 	unsigned nreactors;
 	struct fsync_batch *fsyncs;
@@ -132,14 +132,15 @@ struct stripe_object *stripe_object_try(struct stripe_vol *v, const stripe_name 
 /** stripe_object_done - ends both */
 void stripe_object_done(struct stripe_vol *v, struct stripe_object *o);
 
+/** stripe_now - seconds since 1970 */
+uint64_t stripe_now(void);
+
 /* ---- the disk's part (stripe_disk.c): on a worker, by the holder of the turn; blocks ---- */
 
 /** stripe_disk_load - finds out whether the object exists, and its record; a tombstone whose time is up is removed
- * @now: seconds since 1970
- *
  * Return: 0; -EBADMSG: its record is damaged; -errno.
  */
-int must_check stripe_disk_load(struct stripe_vol *v, struct stripe_object *o, uint64_t now);
+int must_check stripe_disk_load(struct stripe_vol *v, struct stripe_object *o);
 
 /** stripe_disk_create - creates the file of an object that does not exist; its name is not durable yet */
 int must_check stripe_disk_create(struct stripe_vol *v, struct stripe_object *o);
@@ -162,7 +163,7 @@ int must_check stripe_disk_cut(struct stripe_vol *v, struct stripe_object *o);
 /** stripe_disk_set_aside - moves the file to lost+found/, and leaves a tombstone until @until; no operation is in progress
  * @mtime: of the file: -ESTALE if it has another one
  */
-int must_check stripe_disk_set_aside(struct stripe_vol *v, struct stripe_object *o, uint64_t mtime, uint64_t until, uint64_t now);
+int must_check stripe_disk_set_aside(struct stripe_vol *v, struct stripe_object *o, uint64_t mtime, uint64_t until);
 
 /** stripe_disk_stat - describes the object */
 int must_check stripe_disk_stat(const struct stripe_object *o, stripe_stat *ret);
@@ -181,10 +182,10 @@ void stripe_disk_close(struct stripe_vol *v, struct stripe_object *o);
  * Files that are no objects are skipped. The epoch of an object whose record is damaged is 0. Tombstones whose time is up
  * are removed. The caller has no turn.
  */
-int must_check stripe_disk_list(struct stripe_vol *v, const stripe_name *after, uint64_t now, stripe_entry *ret,
-				unsigned *n, bool *ret_eof);
+int must_check stripe_disk_list(struct stripe_vol *v, const stripe_name *after, stripe_entry *ret, unsigned *n,
+				bool *ret_eof);
 
 /** stripe_disk_sweep - removes the tombstones of one directory whose time is up */
-void stripe_disk_sweep(struct stripe_vol *v, unsigned fan, uint64_t now);
+void stripe_disk_sweep(struct stripe_vol *v, unsigned fan);
 
 #endif

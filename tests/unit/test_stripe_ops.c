@@ -39,7 +39,8 @@ static int set_up(void **state)
 	(void)state;
 	wakes = 0;
 	list_init(&waiters);
-	stripe_ops_init(&ops, 7);
+	stripe_ops_init(&ops);
+	ops.era = 7;
 	for (unsigned i = 0; i < ARRAY_SIZE(op); i++)
 		conn[i].closed = false;
 	return 0;
