@@ -9,7 +9,6 @@
  * Errors:    Asserted with cmocka.
  */
 #include <fcntl.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -24,6 +23,7 @@
 #include "base/util.h"
 #include "block_rig.h"
 #include "conf.h"
+#include "leat_flow.h"
 #include "server.h"
 
 #define STOP_MS 20000
@@ -62,7 +62,7 @@ int block_rig_open(const char *name)
 static const char *network(void)
 {
 	static char url[100];
-	const char *rdma = getenv("LEAT_FLOW_RDMA");
+	const char *rdma = leat_flow_rdma();
 
 	if (block_rig_url || !rdma)
 		return block_rig_url;
@@ -130,24 +130,11 @@ static struct conf *make_conf(const char *const specs[])
 	return conf;
 }
 
-/* On a thread of its own, whose capabilities server_start() reduces: rxe serves a device only for a thread with the
- * credentials with which it was opened, and the clients have opened theirs. */
-static void *run_start(void *conf)
-{
-	return (void *)(intptr_t)server_start(conf, &block_rig.srv);
-}
-
 static int start_server(const char *const specs[])
 {
 	struct conf *conf = make_conf(specs);
-	pthread_t thread;
 	size_t n = 0;
-	void *result;
-	int err;
-
-	assert_int_equal(pthread_create(&thread, NULL, run_start, conf), 0);
-	assert_int_equal(pthread_join(thread, &result), 0);
-	err = (int)(intptr_t)result;
+	int err = leat_flow_start_aside(conf, &block_rig.srv);
 
 	if (err)
 		block_rig.srv = NULL;

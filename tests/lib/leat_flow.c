@@ -60,9 +60,7 @@ static void *start_server(void *arg)
 	return NULL;
 }
 
-/* In a thread of its own, whose credentials the server sets. Those of the test's thread stay as they were when it opened
- * its device: the kernel refuses others (verbs.c). */
-static int start_aside(const struct conf *conf, struct server **ret)
+int leat_flow_start_aside(const struct conf *conf, struct server **ret)
 {
 	struct start s = { conf, ret, 0 };
 	pthread_t thread;
@@ -97,7 +95,7 @@ void leat_flow_start(struct leat_flow *f)
 	conf.reactors = 2;
 	conf.log_level = LOG_LEVEL_ERR;
 	log_state.level = LOG_LEVEL_ERR;
-	rc = start_aside(&conf, &f->server);
+	rc = leat_flow_start_aside(&conf, &f->server);
 	if (rc)
 		fail_msg("server_start: %s", strerror(-rc));
 	conf_fini(&conf);

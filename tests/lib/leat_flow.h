@@ -45,6 +45,13 @@ void leat_flow_create(struct leat_flow *f);
 /** leat_flow_destroy - ends the server, removes everything */
 void leat_flow_destroy(struct leat_flow *f);
 
+struct conf;
+
+/** leat_flow_start_aside - server_start() on a thread of its own, whose credentials and capabilities it changes
+ * Those of the test's thread stay as they were when it opened its device: the kernel refuses others (verbs.c).
+ */
+int leat_flow_start_aside(const struct conf *conf, struct server **ret);
+
 /** leat_flow_start, leat_flow_stop - the server alone; a port once given is kept */
 void leat_flow_start(struct leat_flow *f);
 void leat_flow_stop(struct leat_flow *f);

@@ -9,7 +9,6 @@
  * Errors:    Asserted with cmocka.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +21,7 @@
 
 #include "base/util.h"
 #include "conf.h"
+#include "leat_flow.h"
 #include "server.h"
 #include "stripe_dir.h"
 #include "stripe_rig.h"
@@ -40,7 +40,7 @@ static struct rpcrdma_addr addr;
 static const char *network(void)
 {
 	static char url[100];
-	const char *rdma = getenv("LEAT_FLOW_RDMA");
+	const char *rdma = leat_flow_rdma();
 
 	if (stripe_rig_url || !rdma)
 		return stripe_rig_url;
@@ -67,12 +67,6 @@ static struct conf *make_conf(const char *options)
 		conf->pinned_max = stripe_rig_pinned;
 	conf->capture = stripe_rig_capture ? strdup(stripe_rig_capture) : NULL;
 	return conf;
-}
-
-/* On a thread of its own, whose capabilities server_start() reduces: block_rig.c. */
-static void *run_start(void *conf)
-{
-	return (void *)(intptr_t)server_start(conf, &stripe_rig.srv);
 }
 
 static void parse_key(const char *hex, struct stripe_keys *ret)
@@ -112,15 +106,11 @@ static void make_dir(void)
 int stripe_rig_start(const char *options)
 {
 	struct conf *conf;
-	pthread_t thread;
-	void *result;
 	int err;
 
 	make_dir();
 	conf = make_conf(options);
-	assert_int_equal(pthread_create(&thread, NULL, run_start, conf), 0);
-	assert_int_equal(pthread_join(thread, &result), 0);
-	err = (int)(intptr_t)result;
+	err = leat_flow_start_aside(conf, &stripe_rig.srv);
 	if (err)
 		stripe_rig.srv = NULL;
 	else

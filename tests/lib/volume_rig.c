@@ -11,7 +11,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,23 +34,12 @@
 struct volume_rig volume_rig;
 void (*volume_rig_tune)(struct conf *conf);
 
-/* In a thread of its own, whose credentials and capabilities the server sets. */
-static void *run_start(void *arg)
-{
-	void **a = arg;
-
-	return (void *)(intptr_t)server_start(a[0], (struct server **)a[1]);
-}
-
 static void start(struct conf *conf, struct server **ret)
 {
-	void *arg[] = { conf, ret }, *result;
-	pthread_t thread;
+	int err = leat_flow_start_aside(conf, ret);
 
-	assert_int_equal(pthread_create(&thread, NULL, run_start, arg), 0);
-	assert_int_equal(pthread_join(thread, &result), 0);
-	if ((intptr_t)result)
-		fail_msg("server_start: %s", strerror(-(int)(intptr_t)result));
+	if (err)
+		fail_msg("server_start: %s", strerror(-err));
 	conf_fini(conf);
 	free(conf);
 }
