@@ -213,11 +213,8 @@ void stripe_op_enter(struct stripe_call *call, bool changes);
 /** stripe_turn_take - takes the turn, which is free, for @work; Return: PROG_OPEN */
 enum prog_begin stripe_turn_take(struct stripe_call *call, unsigned work);
 
-/** stripe_turn_wait - waits until @waiters are resumed; Return: PROG_WAIT */
-enum prog_begin stripe_turn_wait(struct stripe_call *call, struct list *waiters);
-
-/** stripe_turn_drain - as stripe_turn_wait(), for older operations of the call's object, or of older terms: closes their
- * connections if they do not end soon; Return: PROG_WAIT */
+/** stripe_turn_drain - waits until @waiters are resumed, for older operations of the call's object, or of older terms: closes
+ * their connections if they do not end soon; Return: PROG_WAIT */
 enum prog_begin stripe_turn_drain(struct stripe_call *call, struct list *waiters);
 
 /* ---- not under it ---- */

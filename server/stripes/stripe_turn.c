@@ -57,7 +57,7 @@ int stripe_turn_end(struct stripe_call *call)
 	return err;
 }
 
-enum prog_begin stripe_turn_wait(struct stripe_call *call, struct list *waiters)
+static enum prog_begin wait_for(struct stripe_call *call, struct list *waiters)
 {
 	list_add_tail(waiters, &call->waiter.link);
 	return PROG_WAIT;
@@ -92,7 +92,7 @@ enum prog_begin stripe_turn_drain(struct stripe_call *call, struct list *waiters
 	}
 	if (call->overdue)
 		close_older(call);
-	return stripe_turn_wait(call, waiters);
+	return wait_for(call, waiters);
 }
 
 enum prog_begin stripe_turn_term(struct stripe_call *call, int *ret_err)
@@ -141,7 +141,7 @@ enum prog_begin stripe_turn_object(struct stripe_call *call, const stripe_name *
 	if (!call->o)
 		return PROG_REPLY;
 	if (call->o->busy)
-		return stripe_turn_wait(call, &call->o->waiters);
+		return wait_for(call, &call->o->waiters);
 	if (!call->o->loaded)
 		return stripe_turn_take(call, STRIPE_WORK_LOAD);
 	return PROG_MOVE;

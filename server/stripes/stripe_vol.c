@@ -33,19 +33,16 @@ uint64_t stripe_now(void)
 
 /* ---- the volume ----------------------------------------------------------------------------- */
 
-void stripe_vol_lost(struct stripe_vol *v)
+/* Data that was acknowledged may be lost: the verifier changes. */
+static void on_lost(void *ctx, uint64_t dev)
 {
+	struct stripe_vol *v = ctx;
 	struct siphash_key random;
 
+	(void)dev;
 	atomic_fetch_add(&v->verf, siphash_key_random(&random) ? 1 : random.k0 | 1);
 	if (log_limit_ok_under(&v->lock, &v->losses))
 		log_err("stripes %s: a sync failed: data written before it may be lost; the clients that wrote it see that", v->name);
-}
-
-static void on_lost(void *ctx, uint64_t dev)
-{
-	(void)dev;
-	stripe_vol_lost(ctx);
 }
 
 static int open_memory(struct stripe_vol *v)
@@ -152,7 +149,8 @@ static void hold(struct stripe_vol *v, struct stripe_object *o)
 	v->nidle--;
 }
 
-struct stripe_object *stripe_object_find(struct stripe_vol *v, const stripe_name *name)
+/* Return: held; NULL: it is not in memory */
+static struct stripe_object *find_object(struct stripe_vol *v, const stripe_name *name)
 {
 	hash_for_each_equal(n, &v->objects, hash_of(v, name)) {
 		struct stripe_object *o = container_of(n, struct stripe_object, node);
@@ -167,7 +165,7 @@ struct stripe_object *stripe_object_find(struct stripe_vol *v, const stripe_name
 
 struct stripe_object *stripe_object_get(struct stripe_vol *v, const stripe_name *name)
 {
-	struct stripe_object *o = stripe_object_find(v, name);
+	struct stripe_object *o = find_object(v, name);
 
 	if (o)
 		return o;

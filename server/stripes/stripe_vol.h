@@ -100,18 +100,12 @@ int must_check stripe_vol_open(const char *name, const char *path, uint64_t volu
 struct stripe_vol *stripe_vol_hold(struct stripe_vol *v);
 void stripe_vol_put(struct stripe_vol *v);
 
-/** stripe_vol_lost - data that was acknowledged may be lost: changes the verifier; any thread */
-void stripe_vol_lost(struct stripe_vol *v);
-
 /* ---- objects; under the lock ---- */
 
 /** stripe_object_get - finds an object, which need not exist, and holds it; Return: NULL: no memory */
 struct stripe_object *stripe_object_get(struct stripe_vol *v, const stripe_name *name);
 
-/** stripe_object_find - as stripe_object_get(), but NULL if it is not in memory */
-struct stripe_object *stripe_object_find(struct stripe_vol *v, const stripe_name *name);
-
-/** stripe_object_put - ends a hold of stripe_object_get() or stripe_object_find() */
+/** stripe_object_put - ends a hold of stripe_object_get() */
 void stripe_object_put(struct stripe_vol *v, struct stripe_object *o);
 
 /** stripe_object_pop_idle - takes an object out of the table that is idle, if there are too many; the caller frees it behind
