@@ -40,7 +40,6 @@ struct peer {
 struct volume_send {
 	struct volume_dir *dir;
 	atomic_bool stop;
-	uint64_t term; /* 0: not taken yet */
 	struct log_limit failures;
 	struct peer peers[VOLUME_SERVERS_MAX]; /* in use: those with an id */
 };
@@ -146,8 +145,7 @@ static int take_term(struct volume_send *s, const struct volume_manager *m)
 		log_err("volume %s: the term of this manager: %s", m->name + 1, strerror(-err));
 		return err;
 	}
-	s->term = newest + 1;
-	atomic_store(&s->dir->term, s->term);
+	atomic_store(&s->dir->term, newest + 1);
 	return 0;
 }
 
@@ -222,8 +220,8 @@ static void log_failure(struct volume_send *s, const struct volume_manager *m, c
 static int send_one(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, uint32_t stripe,
 		    command_fn fn, struct volume_lengths *ret)
 {
-	struct leat_volume_command c = { .size = sizeof(c), .key = m->key, .term = s->term, .server = l->servers[stripe],
-					 .stripe = stripe };
+	struct leat_volume_command c = { .size = sizeof(c), .key = m->key, .term = atomic_load(&s->dir->term),
+					 .server = l->servers[stripe], .stripe = stripe };
 	uint64_t newest = 0;
 	struct peer *p;
 	int err = get_peer(s, m, c.server, &p);
@@ -237,7 +235,7 @@ static int send_one(struct volume_send *s, const struct volume_manager *m, const
 	if (err == -EPERM) {
 		log_err("volume %s: server %" PRIu32 " has obeyed term %" PRIu64 ", and this manager has %" PRIu64
 			": another manager is at work. No file is cut or removed until leatd is started again",
-			m->name + 1, p->id, newest, s->term);
+			m->name + 1, p->id, newest, c.term);
 		return err;
 	}
 	if (has_replied(err))
@@ -249,7 +247,7 @@ static int send_one(struct volume_send *s, const struct volume_manager *m, const
 
 int volume_send_term(struct volume_send *s, const struct volume_manager *m)
 {
-	return s->term ? 0 : take_term(s, m);
+	return atomic_load(&s->dir->term) ? 0 : take_term(s, m);
 }
 
 static int send_all(struct volume_send *s, const struct volume_manager *m, const struct file_layout *l, command_fn fn,
