@@ -60,7 +60,7 @@ port=$((30000 + $$ % 10000))
 
 boot() {
 	rm -f "$work/vm/leatd.log"
-	tests/interop/vm/vm -t 240 -m 1024 -o "$work/vm" -d "$work/state.img" -d "$work/cached.img" -n "$port" -p "$work/pid" \
+	tests/interop/vm/vm -s -t 240 -m 1024 -o "$work/vm" -d "$work/state.img" -d "$work/cached.img" -n "$port" -p "$work/pid" \
 		"LEAT='$LEAT' LEATD='$LEATD' O='$O' sh '$0'" >"$work/console" 2>&1 &
 	vm=$!
 	# until leatd serves, or the machine has ended
