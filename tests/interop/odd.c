@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -109,11 +110,13 @@ static const char *look(int fd, size_t size, size_t len, uint64_t off)
  * of that is a coarse one: it has to move on. */
 static const char *change(int back, size_t len, uint64_t off)
 {
+	const struct timespec pause = { .tv_nsec = 500000 };
 	struct stat before, now;
 
 	if (fstat(back, &before) || !put(back, pattern(3, off), len, off))
 		return "pwrite at the server";
 	do {
+		(void)nanosleep(&pause, NULL);
 		if (futimens(back, NULL) || fstat(back, &now))
 			return "futimens at the server";
 	} while (now.st_ctim.tv_sec == before.st_ctim.tv_sec &&
