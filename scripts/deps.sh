@@ -64,6 +64,7 @@ need_interop() {
 	has_cmd busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1 || echo busybox-static
 	has_cmd cpio || echo cpio
 	has_cmd depmod || echo kmod
+	has_cmd xz || echo xz-utils
 	has_cmd ip && has_cmd rdma || echo iproute2
 	has_cmd mount.nfs || echo nfs-common
 	has_cmd rpc.nfsd || echo nfs-kernel-server

@@ -21,10 +21,12 @@ in_vm() {
 	done
 	command="VERBOSE='${VERBOSE:-}' ${TUMBLE_COUNT:+TUMBLE_COUNT=$TUMBLE_COUNT} ${TUMBLE_SEED:+TUMBLE_SEED=$TUMBLE_SEED} ${NAMES_ROUNDS:+NAMES_ROUNDS=$NAMES_ROUNDS} ${SEED:+SEED=$SEED} ${XFS_MOMENTS:+XFS_MOMENTS=$XFS_MOMENTS} ${VARIANTS:+VARIANTS='$VARIANTS'}"
 	command="$command LEAT='$LEAT' LEATD='$LEATD' O='${O:-build/obj/default}' sh '$0'"
-	[ $# -gt 1 ] || exec tests/interop/vm/vm -s -t "$1" "$command"
+	# those that look for races have processors that run at the same time
+	case $0 in */long/*) turns= ;; *) turns=-s ;; esac
+	[ $# -gt 1 ] || exec tests/interop/vm/vm $turns -t "$1" "$command"
 	# the status goes through a file: a pipe would lose it
 	{
-		tests/interop/vm/vm -s -t "$1" -o "$2" "$command"
+		tests/interop/vm/vm $turns -t "$1" -o "$2" "$command"
 		echo $? >"$2/status"
 	} 2>&1 | tee "$2/said"
 	status=$(cat "$2/status")

@@ -42,7 +42,8 @@ for way in tcp rdma; do
 	ok "names by the client, $way" make_names "$m/client-$way"
 	removed "client-$way" "made by the client, $way"
 	ok "names locally, $way" make_names "$work/export/local-$way"
-	sleep 0.1 # leatd proves nothing of a directory that a client sees in the clock tick of a local change
+	# leatd proves nothing of a directory that a client sees in the clock tick of a local change
+	until [ -n "$(find "$work/tick" -newer "$work/export/local-$way" 2>/dev/null)" ]; do touch "$work/tick"; done
 	removed "local-$way" "made locally, $way"
 	counted "race, $way" "$names" "$m" "$work/export" "${NAMES_ROUNDS:-3000}"
 	ok umount timeout 100 umount "$m"
