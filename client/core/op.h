@@ -235,8 +235,9 @@ must_check int lt_op_name(const struct lt_op *op, char **ret);
 
 /* walk.c */
 
-/** lt_walk_start - walks the path of the operation; a relative path starts at op->node or, without a node, at the path of the URL or the
- * directory of leat_fchdir(); an absolute path starts at the root
+/** lt_walk_start - walks the path of the operation
+ * A relative path starts at op->node or, without a node, at the path of the URL or the directory of leat_fchdir(); an absolute
+ * path starts at the root.
  * next(0): see struct lt_walk; next(-errno): -ENOENT, -ENOTDIR, -ELOOP, -ENAMETOOLONG, ...
  */
 void lt_walk_start(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next);

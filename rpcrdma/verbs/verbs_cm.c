@@ -320,7 +320,7 @@ static int status_of(const struct copy *c)
 }
 
 static void report(struct verbs_cm *cm, struct verbs_qp *qp, enum rr_cm_event_type type, int status,
-		 const struct copy *c)
+		   const struct copy *c)
 {
 	struct rr_cm_event ev = {
 		.type = type,

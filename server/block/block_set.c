@@ -208,8 +208,8 @@ static int open_entry(const struct block_conf *c, const struct block_set *old, c
 	if (c->data.write == DATA_WRITE_CACHED)
 		block_state_cached(e->vol->state);
 	e->backing = (struct backing){ .name = e->conf.name, .path = e->conf.path, .data = &e->conf.data,
-				     .dev = e->vol->dev, .ino = e->vol->ino, .fsyncs = e->vol->fsyncs,
-				     .one_sync = true, .sync_fd = e->vol->lock_fd };
+				      .dev = e->vol->dev, .ino = e->vol->ino, .fsyncs = e->vol->fsyncs,
+				      .one_sync = true, .sync_fd = e->vol->lock_fd };
 	fs_limits_find_file(e->vol->lock_fd, &e->backing.limits);
 	e->block = MAX(e->conf.block, e->vol->sector);
 	return find_caps(e);

@@ -118,7 +118,7 @@ struct service {
 	void (*stay)(struct served *now);
 	/* On each reactor's thread: new requests use @now from here on. The caller releases @old behind it */
 	void (*change_over)(struct reactor *re, const struct served_use *old, const struct served_use *now);
-	/* All reactors have changed over from @old to @now. NULL: the server starts. It may log */
+	/* All reactors have changed over from @old to @now. @old NULL: the server starts. It may log. Not NULL beside serve() */
 	void (*changed)(struct server *srv, struct served *old, struct served *now);
 	/* All threads have ended, and nothing is served. Runs if the server's state was set, whatever create() returned */
 	void (*destroy)(struct server *srv);

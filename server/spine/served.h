@@ -16,7 +16,7 @@
 #include "base/util.h"
 #include "worker.h"
 
-#define SERVED_MAX 256u /* volumes of a service */
+#define SERVED_MAX 256u /* backings of a service */
 
 struct reactor;
 struct rpcrdma_peer;

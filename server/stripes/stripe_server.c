@@ -3,7 +3,8 @@
  *
  * stripe_server.c - the stripe service's part of a server, a reactor and a connection: the hooks of struct service
  *
- * Operation: The server has the lanes. The first reactor removes tombstones whose time is up, directory by directory. A connection has the verdicts of the rules on its peer.
+ * Operation: The server has the lanes. The first reactor removes tombstones whose time is up, directory by directory. A
+ *            connection has the verdicts of the rules on its peer.
  * Memory:    Owned by the server, the reactor and the connection.
  * Threads:   As prog.h says for each hook.
  * Errors:    Logged, and returned.

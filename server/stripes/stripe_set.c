@@ -104,7 +104,7 @@ static int open_member(const struct stripes_conf *c, const struct stripe_set *s,
 	if (err)
 		return err;
 	m->backing = (struct backing){ .name = m->conf.name, .path = m->conf.path, .data = &m->conf.data,
-				     .dev = m->vol->dir.dev, .ino = m->vol->dir.ino, .fsyncs = m->vol->fsyncs };
+				      .dev = m->vol->dir.dev, .ino = m->vol->dir.ino, .fsyncs = m->vol->fsyncs };
 	fs_limits_find(m->vol->dir.objects, true, &m->backing.limits);
 	return 0;
 }

@@ -402,7 +402,7 @@ static void choose_port(void)
 	script_net.tcp = (struct sockaddr_in){ .sin_family = AF_INET,
 					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	script_must(fd >= 0 && !bind(fd, (struct sockaddr *)&script_net.tcp, sizeof(script_net.tcp)) &&
-	     !getsockname(fd, (struct sockaddr *)&script_net.tcp, &len));
+		    !getsockname(fd, (struct sockaddr *)&script_net.tcp, &len));
 	close(fd);
 }
 

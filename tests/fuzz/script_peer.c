@@ -125,7 +125,7 @@ void script_dial(struct script_peer *p)
 	script_hang_up(p);
 	p->mem = calloc(1, msgs + 2 * SCRIPT_REGION_BYTES);
 	script_must(p->mem && !rr_pd_create(script_net.fabric, &p->pd) && !rr_cq_create(script_net.fabric, &p->cq) &&
-	     !rr_cm_create(script_net.fabric, on_cm, p, &p->cm));
+		    !rr_cm_create(script_net.fabric, on_cm, p, &p->cm));
 	reg(p, 0, msgs, RR_ACCESS_LOCAL_WRITE, &p->mr);
 	reg(p, msgs, SCRIPT_REGION_BYTES, RR_ACCESS_REMOTE_READ, &p->region[0]);
 	reg(p, msgs + SCRIPT_REGION_BYTES, SCRIPT_REGION_BYTES, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE,

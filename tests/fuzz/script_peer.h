@@ -62,9 +62,8 @@ void script_hang_up(struct script_peer *p);
 void script_poll(struct script_peer *p);
 
 /** script_wait_for - polls until @cond, but no longer than SCRIPT_PATIENCE_NS */
-#define script_wait_for(p, cond)                                                                      \
-	for (uint64_t until_ = clock_now_ns() + SCRIPT_PATIENCE_NS;                                   \
-	     !(cond) && clock_now_ns() < until_;)                                              \
+#define script_wait_for(p, cond)                                                                   \
+	for (uint64_t until_ = clock_now_ns() + SCRIPT_PATIENCE_NS; !(cond) && clock_now_ns() < until_;) \
 	script_poll(p)
 
 /** script_say - sends one message; over TCP, a record */
