@@ -56,8 +56,8 @@ struct rr_tclnt {
 	uint8_t *buf;                /* [at, end) is unread */
 	size_t cap, at, end;
 	size_t record_bytes;         /* HEAD: bytes of the record. GATHER: bytes collected so far */
-	size_t frag_left;            /* GATHER, ROOM: missing bytes of this fragment */
-	bool frag_last;              /* GATHER, ROOM, SKIP */
+	size_t frag_left;            /* HEAD (from take_head() on), GATHER, ROOM: missing bytes of this fragment */
+	bool frag_last;              /* HEAD, GATHER, ROOM, SKIP */
 	size_t need;                 /* bytes of the record required to continue */
 	struct rr_call *rx_call;     /* PAYLOAD, ROOM: its call */
 	uint64_t sink_at;            /* ROOM: bytes of the results in the room */

@@ -93,7 +93,7 @@ struct rr_ep {
 	unsigned sq_depth, sq_free;
 	unsigned in_flight;        /* chains at the device */
 	bool dead, drained, die_soon;
-	bool msg_out;              /* drained_msg is deferred: must run before the endpoint is freed */
+	bool msg_out;              /* drained_msg is deferred; rr_ep_destroy() takes it back */
 	struct list waiting;       /* rr_post: chains that found the queue full */
 	struct rr_client *client;  /* charged for receives, or NULL */
 	uint32_t call_bytes;

@@ -167,7 +167,7 @@ void rr_mode_windows_start(struct rr_mode *m);
 /** rr_mode_key_invalidate - invalidates a key, once; @closing counts up, and down when the key is invalid
  * Does nothing without a window, or on a dead connection. */
 void rr_mode_key_invalidate(struct rr_mode *m, const struct rr_mode_key *k,
-			   struct rr_closing *closing);
+			    struct rr_closing *closing);
 
 /** rr_mode_key_put - returns the window; afterwards nothing is accessed through it */
 void rr_mode_key_put(struct rr_mode *m, struct rr_mode_key *k);

@@ -91,7 +91,7 @@ void rr_mode_windows_start(struct rr_mode *m)
 /* ---- invalidation ------------------------------------------------------------------------- */
 
 void rr_mode_key_invalidate(struct rr_mode *m, const struct rr_mode_key *k,
-			   struct rr_closing *closing)
+			    struct rr_closing *closing)
 {
 	if (!k->window)
 		return;

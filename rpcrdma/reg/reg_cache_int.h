@@ -105,7 +105,7 @@ bool rr_cache_is_forked(const struct rr_cache *c);
  * @idle: list for it if it is not lent; NULL: the reaper gets it */
 void rr_cache_kill(struct rr_cache *c, struct rr_cache_entry *e, struct list *idle);
 
-/** rr_cache_retire - after the last user of @e, which lookups no longer find: passes it to the reaper, if it is registered */
+/** rr_cache_retire - after the last user of @e, which lookups no longer find: passes it to the reaper if it is registered */
 void rr_cache_retire(struct rr_cache *c, struct rr_cache_entry *e);
 
 /** rr_cache_take_dead - moves all entries that wait for the reaper to @to */
