@@ -45,7 +45,7 @@ static void use_call(const struct rr_rpc_call *c, size_t took)
 
 static void use_reply(const struct rr_rpc_reply *r)
 {
-	uint8_t buf[64];
+	uint8_t buf[64 + RR_AUTH_BYTES_MAX];
 	struct rr_rpc_reply back;
 	struct wire_put p;
 	struct wire_get g;
@@ -62,6 +62,8 @@ static void use_reply(const struct rr_rpc_reply *r)
 	must(back.xid == r->xid && back.stat == r->stat && back.accept == r->accept &&
 	     back.reject == r->reject && back.low == r->low && back.high == r->high &&
 	     back.why == r->why);
+	if (r->stat == RR_ACCEPTED)
+		same_auth(&r->verf, &back.verf);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
