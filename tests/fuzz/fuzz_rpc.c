@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fuzz_rpc.c - libFuzzer harness: RPC call and reply headers
+ * fuzz_rpc.c - libFuzzer harness: RPC call and reply headers, AUTH_SYS credentials
  *
  * Operation:  The input is an RPC message. What decodes is encoded again, and that must decode to
  *             the same (pad bytes may differ, so bytes are not compared).
@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 
+#include "creds.h"
 #include "rpc_msg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -23,6 +24,27 @@ static void same_auth(const struct rr_auth *a, const struct rr_auth *b)
 {
 	must(a->flavor == b->flavor && a->len == b->len && a->len <= RR_AUTH_BYTES_MAX);
 	must(!a->len || !memcmp(a->body, b->body, a->len));
+}
+
+/* What leatd reads of a credential is what librpcrdma writes for it. */
+static void use_cred(const struct rr_auth *a)
+{
+	uint8_t body[RR_AUTH_BYTES_MAX];
+	struct rr_auth_sys s = { .ngids = 0 };
+	struct creds c, back;
+	int len;
+
+	if (!a->len || creds_parse_sys(a->body, a->len, &c))
+		return;
+	must(c.claimed && !c.anon && c.ngroups <= ARRAY_SIZE(s.gids));
+	s.uid = c.uid;
+	s.gid = c.gid;
+	s.ngids = c.ngroups;
+	memcpy(s.gids, c.groups, c.ngroups * sizeof(s.gids[0]));
+	len = rr_rpc_put_auth_sys(&s, body, sizeof(body));
+	must(len > 0 && !creds_parse_sys(body, (uint32_t)len, &back));
+	must(back.uid == c.uid && back.gid == c.gid && back.ngroups == c.ngroups);
+	must(!memcmp(back.groups, c.groups, c.ngroups * sizeof(c.groups[0])));
 }
 
 static void use_call(const struct rr_rpc_call *c, size_t took)
@@ -41,6 +63,8 @@ static void use_call(const struct rr_rpc_call *c, size_t took)
 	     back.proc == c->proc);
 	same_auth(&c->cred, &back.cred);
 	same_auth(&c->verf, &back.verf);
+	use_cred(&c->cred);
+	use_cred(&c->verf);
 }
 
 static void use_reply(const struct rr_rpc_reply *r)
