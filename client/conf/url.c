@@ -59,7 +59,7 @@ static int decode_percent(const char *what, const char *from, size_t len, char *
 
 			if (hi < 0 || lo < 0)
 				return opt_fail(-EINVAL, why, cap, "%s: '%%' must be followed by two hexadecimal digits",
-					      what);
+						what);
 			ch = (char)(hi << 4 | lo);
 			if (!ch)
 				return opt_fail(-EINVAL, why, cap, "%s: %%00 cannot be part of it", what);
@@ -86,7 +86,7 @@ static int parse_options(const char *text, struct leat_opts *o, char *why, size_
 		if (len) {
 			if (!eq)
 				return opt_fail(-EINVAL, why, cap, "option \"%.*s\" needs a value", (int)MIN(len, 64u),
-					      text);
+						text);
 			rc = decode_percent("option name", text, name_len, name, sizeof(name), why, cap);
 			if (!rc)
 				rc = decode_percent("option value", eq + 1, len - name_len - 1, value, sizeof(value), why,
@@ -110,7 +110,7 @@ static int parse_scheme(const char *url, enum lt_scheme *ret, const char **ret_r
 
 	if (!sep)
 		return opt_fail(-EINVAL, why, cap, "\"%.200s\" is no URL: SCHEME://HOST[:PORT]/PATH is needed, SCHEME "
-			      "being leat, rdma, tcp or local", url);
+				"being leat, rdma, tcp or local", url);
 	for (size_t i = 0; i < ARRAY_SIZE(scheme_names); i++) {
 		if (strlen(scheme_names[i]) == len && !strncmp(url, scheme_names[i], len)) {
 			*ret = (enum lt_scheme)i;
@@ -119,7 +119,7 @@ static int parse_scheme(const char *url, enum lt_scheme *ret, const char **ret_r
 		}
 	}
 	return opt_fail(-EINVAL, why, cap, "unknown scheme \"%.*s\": leat, rdma, tcp and local are known",
-		      (int)MIN(len, 64u), url);
+			(int)MIN(len, 64u), url);
 }
 
 /* HOST, HOST:PORT, [V6] or [V6]:PORT in @text[0..len) */
@@ -134,7 +134,7 @@ static int parse_authority(const char *text, size_t len, struct lt_url *u, char 
 
 	if (memchr(text, '@', len))
 		return opt_fail(-EINVAL, why, cap, "\"%.*s\": a user is given by uid= and gid=, not before '@'",
-			      (int)MIN(len, 200u), text);
+				(int)MIN(len, 200u), text);
 	if (len && text[0] == '[') {
 		const char *close = memchr(text, ']', len);
 
@@ -145,7 +145,7 @@ static int parse_authority(const char *text, size_t len, struct lt_url *u, char 
 		if (close + 1 < end) {
 			if (close[1] != ':')
 				return opt_fail(-EINVAL, why, cap, "\"%.*s\": only :PORT may follow ']'",
-					      (int)MIN(len, 200u), text);
+						(int)MIN(len, 200u), text);
 			port = close + 2;
 		}
 	} else {
@@ -153,7 +153,7 @@ static int parse_authority(const char *text, size_t len, struct lt_url *u, char 
 
 		if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
 			return opt_fail(-EINVAL, why, cap, "\"%.*s\": an IPv6 address must stand in brackets",
-				      (int)MIN(len, 200u), text);
+					(int)MIN(len, 200u), text);
 		host_len = colon ? (size_t)(colon - text) : len;
 		port = colon ? colon + 1 : NULL;
 	}

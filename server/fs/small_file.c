@@ -63,7 +63,8 @@ int small_file_replace(int dir, const char *name, const void *data, size_t bytes
 	char new[NAME_MAX + 1];
 	int fd, err;
 
-	(void)snprintf(new, sizeof(new), "%s.new", name);
+	if (snprintf(new, sizeof(new), "%s.new", name) >= (int)sizeof(new))
+		return -ENAMETOOLONG; /* cut off, it could be the name itself */
 	fd = openat(dir, new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
