@@ -41,8 +41,8 @@ void object_see(struct stripe_client *c, uint64_t off, const uint8_t *want, uint
 /** object_stat - what STAT says of `object` */
 stripe_stat object_stat(struct stripe_client *c);
 
-/** object_wait_held - until @n writes wait */
-void object_wait_held(int n);
+/** object_hold_write - begins a WRITE of 3,000 bytes of @from at 0, and waits until it is held: held_writes_end(1) lets it go */
+void object_hold_write(struct stripe_client *c, struct stripe_rig_call *call, const uint8_t *from);
 
 /** object_hold_sync - the next fsync() waits */
 void object_hold_sync(void);

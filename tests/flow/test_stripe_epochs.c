@@ -93,9 +93,7 @@ static void fence_waits(void **state)
 	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
 	stripe_connect(&other, 2, 0, &object);
 	stripe_connect(&manager, 3, 0, &object);
-	held_writes_begin();
-	stripe_write_begin_at(&c, &late, 0, data + 1, 3000, false);
-	object_wait_held(1);
+	object_hold_write(&c, &late, data + 1);
 	object_count_from("stripe_fence_waits");
 	fence.args.fence = (STRIPEFENCEargs){ .name = object, .epoch = 2, .cut = true, .bytes = 50 };
 	stripe_begin(&manager, &fence, STRIPEPROC_FENCE, NULL, 0);
@@ -125,9 +123,7 @@ static void fence_times_out(void **state)
 	object_start(&c);
 	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
 	stripe_connect(&manager, 3, 0, &object);
-	held_writes_begin();
-	stripe_write_begin_at(&c, &late, 0, data + 1, 3000, false);
-	object_wait_held(1);
+	object_hold_write(&c, &late, data + 1);
 	assert_int_equal(stripe_fence(&manager, &object, 2, &(uint64_t){ 50 }, &st), STRIPE_ERR_TIMEDOUT);
 	/* the record is there, and the same again waits again */
 	assert_int_equal(object_stat(&manager).epoch, 2);
@@ -156,9 +152,7 @@ static void cut_is_done_first(void **state)
 	object_start(&c);
 	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
 	stripe_connect(&manager, 3, 0, &object);
-	held_writes_begin();
-	stripe_write_begin_at(&c, &late, 0, data, 3000, false);
-	object_wait_held(1);
+	object_hold_write(&c, &late, data);
 	assert_int_equal(stripe_fence(&manager, &object, 2, &(uint64_t){ 50 }, &st), STRIPE_ERR_TIMEDOUT);
 	/* a later one cuts less: the earlier one counts */
 	assert_int_equal(stripe_fence(&manager, &object, 3, &(uint64_t){ 2000 }, &st), STRIPE_ERR_TIMEDOUT);
@@ -236,9 +230,7 @@ static void remove_waits(void **state)
 	object_start(&c);
 	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
 	stripe_connect(&manager, 3, 0, &object);
-	held_writes_begin();
-	stripe_write_begin_at(&c, &late, 0, data + 1, 3000, false);
-	object_wait_held(1);
+	object_hold_write(&c, &late, data + 1);
 	object_count_from("stripe_fence_waits");
 	rm.args.remove = (STRIPEREMOVEargs){ .name = object, .until = object_soon() };
 	stripe_begin(&manager, &rm, STRIPEPROC_REMOVE, NULL, 0);
@@ -282,9 +274,7 @@ static void sets_aside(void **state)
 	assert_int_equal(stripe_write(&c, 0, data, 10000, false), STRIPE_OK);
 	old = object_stat(&c);
 	stripe_connect(&manager, 3, 0, &object);
-	held_writes_begin();
-	stripe_write_begin_at(&c, &late, 0, data, 3000, false);
-	object_wait_held(1);
+	object_hold_write(&c, &late, data);
 	assert_int_equal(stripe_set_aside(&manager, &object, object_soon(), old.mtime, &st), STRIPE_ERR_TIMEDOUT);
 	held_writes_end(1);
 	assert_int_equal(stripe_end(&late), STRIPE_OK);

@@ -103,9 +103,7 @@ static void handles_of_managers(void **state)
 	holds.handle.term = old.handle.term = 4;
 	next.handle.term = 5;
 	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
-	held_writes_begin();
-	stripe_write_begin_at(&holds, &late, 0, data + 1, 3000, false);
-	object_wait_held(1);
+	object_hold_write(&holds, &late, data + 1);
 	object_count_from("stripe_term_waits");
 	stripe_write_begin_at(&next, &newer, 0, data + 2, 3000, false);
 	object_wait_counted(&newer);
@@ -172,21 +170,26 @@ static void commands_are_bound(void **state)
 
 /* ---- lanes ---- */
 
+/* A WRITE of the older connection is held, and one of the next connection waits for it. */
+static void begin_late(struct stripe_client *c, struct stripe_client *old, struct stripe_rig_call *late,
+		       struct stripe_rig_call *next)
+{
+	object_start(c);
+	assert_int_equal(stripe_write(c, 0, data, 100, false), STRIPE_OK);
+	object_hold_write(c, late, data + 1);
+	object_count_from("stripe_lane_waits");
+	stripe_reconnect(c, old);
+	stripe_write_begin_at(c, next, 0, data + 2, 3000, false);
+	object_wait_counted(next);
+}
+
 static void late_lane(void **state)
 {
 	struct stripe_client c, old;
 	struct stripe_rig_call late, next;
 
 	(void)state;
-	object_start(&c);
-	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
-	held_writes_begin();
-	stripe_write_begin_at(&c, &late, 0, data + 1, 3000, false);
-	object_wait_held(1);
-	object_count_from("stripe_lane_waits");
-	stripe_reconnect(&c, &old);
-	stripe_write_begin_at(&c, &next, 0, data + 2, 3000, false);
-	object_wait_counted(&next);
+	begin_late(&c, &old, &late, &next);
 	assert_int_equal(held_writes(), 1);
 	assert_false(next.done);
 	held_writes_end(1);
@@ -216,15 +219,7 @@ static void expires_late(void **state)
 	struct stripe_rig_call late, next;
 
 	(void)state;
-	object_start(&c);
-	assert_int_equal(stripe_write(&c, 0, data, 100, false), STRIPE_OK);
-	held_writes_begin();
-	stripe_write_begin_at(&c, &late, 0, data + 1, 3000, false);
-	object_wait_held(1);
-	object_count_from("stripe_lane_waits");
-	stripe_reconnect(&c, &old);
-	stripe_write_begin_at(&c, &next, 0, data + 2, 3000, false);
-	object_wait_counted(&next);
+	begin_late(&c, &old, &late, &next);
 	atomic_store(&ahead, 1000);
 	held_writes_end(1);
 	assert_int_equal(stripe_end(&next), STRIPE_ERR_EXPIRED);

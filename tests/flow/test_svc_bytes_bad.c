@@ -109,7 +109,7 @@ static void many_long_calls(void **state)
 		say(&peers[i], NULL, 0, failed);
 		raw_settle(&peers[i]);
 	}
-	/* all are of one user, who may not take all of it; and a small call needs none */
+	/* all calls are of one user, and a user gets a share of the pool only; a small call needs none of it */
 	assert_true(nheld >= 1 && nheld <= 2);
 	assert_true(stats().buf_waits > waits);
 	assert_true(pool_most() <= POOL_BYTES / 2);

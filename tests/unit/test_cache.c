@@ -453,7 +453,7 @@ static uint64_t store_names(unsigned dir, void (*make_name)(unsigned i, char *na
 	return cpu_ns() - start;
 }
 
-/* Whoever can make files in a directory cannot make the cache slow. */
+/* Another user who creates files in a directory cannot make the cache slow by their names. */
 static void names_of_others(void **state)
 {
 	uint64_t plain, made;

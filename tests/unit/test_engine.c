@@ -22,36 +22,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "engine_int.h"
-
-static struct rpcrdma_domain *d;
-static struct rpcrdma_engine *e;
-
-static int set_up(void **state)
-{
-	(void)state;
-	return rpcrdma_domain_create(NULL, &d) || rpcrdma_engine_create(d, NULL, &e);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	rpcrdma_engine_destroy(e);
-	rpcrdma_domain_destroy(d);
-	return 0;
-}
-
-struct note {
-	struct rpcrdma_msg msg;
-	int n;
-};
-
-static int seen[64], nseen;
-
-static void on_note(struct rpcrdma_msg *msg)
-{
-	seen[nseen++] = container_of(msg, struct note, msg)->n;
-}
+#include "test_engine.h"
 
 static void messages_run_in_order(void **state)
 {

@@ -19,24 +19,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "engine_int.h"
-
-static struct rpcrdma_domain *d;
-static struct rpcrdma_engine *e;
-
-static int set_up(void **state)
-{
-	(void)state;
-	return rpcrdma_domain_create(NULL, &d) || rpcrdma_engine_create(d, NULL, &e);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	rpcrdma_engine_destroy(e);
-	rpcrdma_domain_destroy(d);
-	return 0;
-}
+#include "test_engine.h"
 
 #define PATIENCE_NS (20 * NS_PER_S)
 
@@ -101,18 +84,6 @@ static void note_msg(struct rpcrdma_msg *msg)
 {
 	(void)msg;
 	atomic_fetch_add(&owner_ran, 1);
-}
-
-struct note {
-	struct rpcrdma_msg msg;
-	int n;
-};
-
-static int seen[64], nseen;
-
-static void on_note(struct rpcrdma_msg *msg)
-{
-	seen[nseen++] = container_of(msg, struct note, msg)->n;
 }
 
 /* The owner has no timer, and sleeps without a limit. */
